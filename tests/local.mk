@@ -1,0 +1,6 @@
+# Unit tests: one program per folder, each a Check suite, run by `make check`.
+if HAVE_CHECK
+TEST_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+TEST_LIBS = libcore.la $(CHECK_LIBS)
+include tests/unit/base.mk
+endif
