@@ -110,11 +110,12 @@ typedef struct kopi_rope_params {
  * h / (n_heads / n_kv_heads). In this order:
  *   1. score[j] = (fma chain q[d] * k[j][d], ascending d, from +0) * scale; softcap > 0: softcap * kopi_tanh(score / softcap).
  *   2. The positions are cut at multiples of 256 into chunks, each into blocks at multiples of 32. Chunks and blocks
- *      without a visible position are skipped; masked positions take no part. Per chunk from m = -inf, l = +0, o[] = +0,
- *      blocks ascending:
+ *      without a visible position are skipped; masked positions take no part. Per chunk from m = -inf, sixteen l[] = +0,
+ *      o[] = +0, blocks ascending:
  *        mb = max of the visible scores of the block; mn = max(m, mb);
- *        if mn > m: c = m == -inf ? +0 : kopi_exp(m - mn); l = l * c; o[d] = o[d] * c; m = mn   (unchanged maximum: no multiplication)
- *        p[j] = kopi_exp(score[j] - m); l = l + p[j], ascending j;  o[d] = fma(p[j], v[j][d], o[d]), ascending j.
+ *        if mn > m: c = m == -inf ? +0 : kopi_exp(m - mn); l[i] = l[i] * c; o[d] = o[d] * c; m = mn   (else: no multiplication)
+ *        p[j] = kopi_exp(score[j] - m); l[j mod 16] += p[j], ascending j; o[d] = fma(p[j], v[j][d], o[d]), ascending j.
+ *      The chunk's l is the tree of sum16 over l[]. A NaN score makes m, and with it the row, NaN.
  *   3. Chunks merge ascending into (M, L, O), which starts as the first visible chunk:
  *        mn = max(M, m); a = kopi_exp(M - mn); b = kopi_exp(m - mn); L = fma(l, b, L * a); O[d] = fma(o[d], b, O[d] * a); M = mn
  *   4. y[d] = O[d] / L.
