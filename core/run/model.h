@@ -1,0 +1,34 @@
+/* core/run/model.h - a loaded model: file, tokenizer, program, backend and KV memory, ready to run steps.
+ * Immutable after load but for the KV pages and the backend's working memory: one step at a time. */
+#ifndef KOPI_CORE_RUN_MODEL_H
+#define KOPI_CORE_RUN_MODEL_H
+
+#include "backend/exec.h"
+#include "gguf/gguf.h"
+#include "model/decoder.h"
+#include "model/program.h"
+#include "text/chat.h"
+#include "text/tokenizer.h"
+
+struct kopi_kv; /* core/run/kv.h: pages, made by kopi_model_load */
+
+struct kopi_model {
+    kopi_engine *engine;                   /* borrowed: thread team, plugin search */
+    char *id, *path;
+    struct kopi_gguf *gguf;
+    struct kopi_tokenizer *tokenizer;      /* NULL: the file has no tokenizer (ids only) */
+    struct kopi_chat_template *chat;       /* NULL: no template */
+    struct kopi_decoder decoder;
+    struct kopi__program *program;
+    struct kopi_exec *exec;
+    struct kopi_kv *kv;
+    uint32_t n_vocab, n_ctx;               /* positions per sequence */
+    uint32_t max_tok, max_out, max_seq;    /* bounds of one step */
+    _Atomic int cancel;                    /* set by kopi_model_cancel, polled by everything long */
+};
+
+/* Runs one step; the logits of run->outputs are written by the backend. A non-finite logit is KOPI_E_NONFINITE naming
+ * kv.type where F16 may be the reason. [one thread at a time per model] */
+kopi_status kopi__model_step(kopi_model *m, const kopi_run *run, kopi_error *err);
+
+#endif
