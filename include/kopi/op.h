@@ -1,7 +1,8 @@
 /* kopi/op.h - the operations of a program: ids, operands, parameters and exact semantics. Self-contained; C99 and C++17.
  *
  * Notation. A tensor [a, b, c] has a contiguous and c slowest; TOK, OUT are the step's number of tokens and of wanted
- * rows. Unless said otherwise activations are F32, contiguous, one row per token. fma(a, b, c) rounds once; every other
+ * rows. Unless said otherwise activations are F32, contiguous, one row per token: a tensor of two or three dimensions whose
+ * slowest one is TOK (or OUT); its row is the product of the others, so [64, 9, TOK] is also a [576, TOK]. fma(a, b, c) rounds once; every other
  * + - * / and sqrt is one IEEE-754 binary32 operation, round to nearest even, denormals kept. "ascending" fixes an order.
  *
  * A backend that claims KOPI_DEVICE_EXACT gives exactly these bits, whatever the batch, the number of threads or the
@@ -86,6 +87,18 @@ typedef struct kopi_a8_256 {
  *                  acc = fma(d * da, isum, acc); acc = fma(-(dmin * da), msum, acc)   msum = sum over sub-blocks mn * (sum x)
  *   The products in parentheses and da * sum x are rounded once; d, m, dmin are the file's F16 values. */
 /* (no parameters) */
+
+/* Type of x in LINEAR with this weight type; F32 for float weights and for types that this header doesn't know. */
+static inline uint32_t kopi_activation_dtype(uint32_t weight_dtype)
+{
+    switch (weight_dtype) {
+    case KOPI_DTYPE_Q4_0: case KOPI_DTYPE_Q4_1: case KOPI_DTYPE_Q5_0: case KOPI_DTYPE_Q5_1: case KOPI_DTYPE_Q8_0:
+    case KOPI_DTYPE_IQ4_NL: return KOPI_DTYPE_A8_32;
+    case KOPI_DTYPE_Q2_K: case KOPI_DTYPE_Q3_K: case KOPI_DTYPE_Q4_K: case KOPI_DTYPE_Q5_K: case KOPI_DTYPE_Q6_K:
+        return KOPI_DTYPE_A8_256;
+    default: return KOPI_DTYPE_F32;
+    }
+}
 
 /* ROPE  in: x [head_dim, n_heads, TOK], table [2, n_rot / 2, n_pos] F32 (cos, sin of pair i at position p at
  * [0, i, p], [1, i, p]; made by the core).  out: like x; may be x itself. Pairs: INTERLEAVED (2i, 2i + 1), HALF
