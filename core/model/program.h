@@ -20,8 +20,9 @@ struct kopi__program {
 kopi_status kopi__program_new(struct kopi__program **out, kopi_error *err);
 void kopi__program_free(struct kopi__program *b);
 
-/* Tensors: the index, or -1 after a failure (later calls are then no-ops). n x TOK (or OUT) activations and outputs. */
-int32_t kopi__tensor_act(struct kopi__program *b, const char *name, uint32_t dtype, int64_t n, uint32_t sym);
+/* Tensors: the index, or -1 after a failure (later calls are then no-ops). Activations are [n, TOK], or [n, heads, TOK] with
+ * heads > 1; sym: KOPI_DIM_TOK or KOPI_DIM_OUT. */
+int32_t kopi__tensor_act(struct kopi__program *b, const char *name, uint32_t dtype, int64_t n, int64_t heads, uint32_t sym);
 int32_t kopi__tensor_weight(struct kopi__program *b, const struct kopi_gguf_tensor *t); /* one index per file tensor */
 int32_t kopi__tensor_const(struct kopi__program *b, const char *name, const int64_t *ne, uint32_t n_dims, void *f32); /* takes f32 */
 int32_t kopi__tensor_kv(struct kopi__program *b, const char *name, uint32_t dtype, uint32_t group, uint64_t off, int64_t row);
