@@ -4,4 +4,5 @@ if HAVE_CHECK
 TEST_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 TEST_LIBS = libcore.la $(CHECK_LIBS)
 include tests/unit/base.mk
+include tests/unit/run.mk
 endif
