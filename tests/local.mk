@@ -5,4 +5,5 @@ TEST_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 TEST_LIBS = libcore.la $(CHECK_LIBS)
 include tests/unit/base.mk
 include tests/unit/run.mk
+include tests/unit/gguf.mk
 endif

@@ -2,6 +2,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/fpstate.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sys.h"
@@ -48,6 +49,19 @@ START_TEST(allocation_fails_at_n)
     p = kopi__alloc_aligned(100, 64);
     ck_assert_uint_eq((uintptr_t)p % 64, 0);
     kopi__free(p);
+}
+END_TEST
+
+/* The vectors of the paper's appendix and of the authors' list, key 00 01 .. 0f, message 00 01 .. */
+START_TEST(siphash)
+{
+    static const uint64_t key[2] = {0x0706050403020100u, 0x0f0e0d0c0b0a0908u};
+    unsigned char m[15];
+    for (unsigned i = 0; i < sizeof m; i++) m[i] = (unsigned char)i;
+    ck_assert_uint_eq(kopi__siphash(m, 15, key), 0xa129ca6149be45e5u);
+    ck_assert_uint_eq(kopi__siphash(m, 0, key), 0x726fdb47dd0e0e31u);
+    ck_assert_uint_eq(kopi__hash(m, 15), kopi__hash(m, 15));
+    ck_assert_uint_ne(kopi__hash(m, 15), kopi__hash(m, 14));
 }
 END_TEST
 
@@ -216,6 +230,7 @@ int main(void)
     tcase_add_test(t, error_is_one_line);
     tcase_add_test(t, checked_sizes);
     tcase_add_test(t, allocation_fails_at_n);
+    tcase_add_test(t, siphash);
     tcase_add_test(t, numbers);
     tcase_add_test(t, numbers_ignore_locale);
     tcase_add_test(t, buffer_grows);
