@@ -6,4 +6,5 @@ TEST_LIBS = libcore.la $(CHECK_LIBS)
 include tests/unit/base.mk
 include tests/unit/run.mk
 include tests/unit/gguf.mk
+include tests/unit/config.mk
 endif
