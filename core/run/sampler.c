@@ -26,7 +26,7 @@ static kopi_status check(const kopi_sampling *s, kopi_error *err)
     if (!KOPI_HAS(s, seed))
         return kopi__fail(err, KOPI_E_INVALID, "sampling: struct_size is %u; start from kopi_sampling_default", s->struct_size);
     const struct { const char *name; double v, lo, hi; } field[] = {
-        {"top_k", s->top_k, 0, INT32_MAX},
+        {"top_k", s->top_k, -1, INT32_MAX},
         {"temperature", s->temperature, -(double)FLT_MAX, FLT_MAX},
         {"top_p", s->top_p, 0, 1},
         {"min_p", s->min_p, 0, 1},
@@ -144,8 +144,8 @@ static void penalties(struct kopi_sampler *s)
 
 static void top_k(struct kopi_sampler *s)
 {
+    if (s->p.top_k <= 0 || (size_t)s->p.top_k >= s->n) return;
     size_t k = (size_t)s->p.top_k;
-    if (!k || k >= s->n) return;
     best_first(s->list, s->n, k);
     s->n = k;
     s->sorted = true;

@@ -24,21 +24,29 @@ static void step(struct kopi_stop_one *o, char c)
     if (o->s[o->matched] == c) o->matched++;
 }
 
+static kopi_status add(struct kopi_stop_one *o, const char *s, size_t index, kopi_error *err)
+{
+    size_t len = strlen(s);
+    if (!len) return kopi__fail(err, KOPI_E_INVALID, "stop string %zu is empty", index);
+    if (len > MAX_STOP)
+        return kopi__fail(err, KOPI_E_INVALID, "stop string %zu has %zu bytes, at most %d are allowed", index, len, MAX_STOP);
+    if (!kopi__utf8_valid(s, len)) return kopi__fail(err, KOPI_E_INVALID, "stop string %zu is not UTF-8", index);
+    /* One block: the table, the string behind it. */
+    if (!(o->fallback = kopi__alloc(len * sizeof *o->fallback + len))) return kopi__nomem(err, "stop strings");
+    o->s = memcpy(o->fallback + len, s, len);
+    o->len = len;
+    build(o);
+    return KOPI_OK;
+}
+
 kopi_status kopi__stop_init(struct kopi_stop *m, const char *const *stops, size_t n, kopi_error *err)
 {
     *m = (struct kopi_stop){0};
     if (!n) return KOPI_OK;
     if (!(m->one = kopi__calloc(n, sizeof *m->one))) return kopi__nomem(err, "stop strings");
     for (; m->n < n; m->n++) {
-        struct kopi_stop_one *o = &m->one[m->n];
-        o->s = stops[m->n];
-        o->len = strlen(o->s);
-        if (!o->len) return kopi__fail(err, KOPI_E_INVALID, "stop string %zu is empty", m->n);
-        if (o->len > MAX_STOP)
-            return kopi__fail(err, KOPI_E_INVALID, "stop string %zu has %zu bytes, at most %d are allowed", m->n, o->len, MAX_STOP);
-        if (!kopi__utf8_valid(o->s, o->len)) return kopi__fail(err, KOPI_E_INVALID, "stop string %zu is not UTF-8", m->n);
-        if (!(o->fallback = kopi__calloc(o->len, sizeof *o->fallback))) return kopi__nomem(err, "stop strings");
-        build(o);
+        kopi_status s = add(&m->one[m->n], stops[m->n], m->n, err);
+        if (s != KOPI_OK) return s;
     }
     return KOPI_OK;
 }

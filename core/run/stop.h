@@ -10,11 +10,11 @@
 
 struct kopi_stop {
     struct kopi_buf held;
-    struct kopi_stop_one { const char *s; size_t len, matched; uint32_t *fallback; } *one; /* strings are borrowed */
+    struct kopi_stop_one { char *s; size_t len, matched; uint32_t *fallback; } *one;
     size_t n;
 };
 
-/* KOPI_E_INVALID for a stop string that is empty or not UTF-8 (a match would cut a character). Freed by kopi__stop_free,
+/* Copies the strings. KOPI_E_INVALID for a stop string that is empty or not UTF-8 (a match would cut a character). Freed by kopi__stop_free,
  * also after a failure. */
 kopi_status kopi__stop_init(struct kopi_stop *m, const char *const *stops, size_t n, kopi_error *err);
 void kopi__stop_free(struct kopi_stop *m);

@@ -142,7 +142,7 @@ static void naive(const kopi_sampling *p, const float *logits, double *prob)
 
 static const struct { int32_t top_k; float top_p, min_p, temperature; } settings[] = {
     {0, 1, 0, 1}, {40, 0.95f, 0.05f, 0.8f}, {5, 1, 0, 1}, {0, 0.5f, 0, 1}, {0, 0.9999f, 0, 2}, {0, 1, 0.2f, 1}, {1, 1, 0, 5},
-    {0, 0, 0, 1}, {299, 0.9f, 0.01f, 1.5f}, {1000, 1, 1, 1}, {0, 0.99f, 0, 3}};
+    {0, 0, 0, 1}, {299, 0.9f, 0.01f, 1.5f}, {1000, 1, 1, 1}, {-1, 0.99f, 0, 3}};
 
 START_TEST(frequencies_are_the_probabilities)
 {
@@ -261,9 +261,9 @@ START_TEST(refuses_bad_settings)
         ck_assert_msg(strstr(e.text, bad[i].name), "%s", e.text);
     }
     kopi_sampling p = neutral(1);
-    p.top_k = -1;
+    p.top_k = -2;
     ck_assert_int_eq(kopi__sampler_new(&p, V, &s, &e), KOPI_E_INVALID);
-    ck_assert_str_eq(e.text, "sampling: top_k is -1, allowed is 0 to 2147483647");
+    ck_assert_str_eq(e.text, "sampling: top_k is -2, allowed is -1 to 2147483647");
     p = neutral(1);
     p.repeat_last_n = -2;
     ck_assert_int_eq(kopi__sampler_new(&p, V, &s, &e), KOPI_E_INVALID);

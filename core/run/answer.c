@@ -1,0 +1,257 @@
+#include "run/answer.h"
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/sys.h"
+#include "run/sampler.h"
+#include "run/step.h"
+#include "run/stop.h"
+#include <string.h>
+
+struct kopi_answer {
+    kopi_model *m;
+    kopi_cache *cache;
+    kopi_request rq;      /* ids and stop strings are not used after the start: tokens and stop hold copies */
+    int32_t *tokens;      /* prompt and answer */
+    size_t n, cap, n_prompt;
+    struct kopi_sampler *sampler;
+    struct kopi_stop stop;
+    struct kopi_detok detok;
+    struct kopi_buf fresh, text; /* text of the last token; all delivered text */
+    uint64_t began, first;       /* times: start, first token */
+    kopi_result r;
+    bool done;
+    kopi_status status;
+    kopi_error err;
+};
+
+static kopi_status check(const kopi_model *m, const kopi_request *rq, kopi_error *err)
+{
+    if (!KOPI_HAS(rq, ctx)) return kopi__fail(err, KOPI_E_INVALID, "request: struct_size is %u", rq->struct_size);
+    if (rq->n_predict < -1) return kopi__fail(err, KOPI_E_INVALID, "n_predict is %d, allowed is -1 or more", rq->n_predict);
+    if (!rq->n_ids) return kopi__fail(err, KOPI_E_INVALID, "the prompt has no tokens");
+    if (rq->n_ids > m->n_ctx)
+        return kopi__fail(err, KOPI_E_RANGE, "the prompt has %zu tokens, the context holds %u (context.size)", rq->n_ids, m->n_ctx);
+    return kopi__check_ids(m, rq->ids, rq->n_ids, err);
+}
+
+kopi_status kopi__answer_new(kopi_model *m, const kopi_request *rq, struct kopi_answer **out, kopi_error *err)
+{
+    *out = NULL;
+    kopi_status s = check(m, rq, err);
+    if (s != KOPI_OK) return s;
+    struct kopi_answer *a = kopi__calloc(1, sizeof *a);
+    if (!a) return kopi__nomem(err, "request");
+    a->m = m;
+    a->rq = *rq;
+    a->detok.not_first = true; /* the answer continues the prompt: its first space is text */
+    a->cap = rq->n_ids + 64;
+    a->tokens = kopi__realloc_array(NULL, a->cap, sizeof *a->tokens);
+    s = a->tokens ? kopi__stop_init(&a->stop, rq->stop, rq->n_stop, err) : kopi__nomem(err, "request");
+    if (s == KOPI_OK) s = kopi__sampler_new(&rq->sampling, m->n_vocab, &a->sampler, err);
+    if (s != KOPI_OK) {
+        kopi__answer_free(a);
+        return s;
+    }
+    memcpy(a->tokens, rq->ids, rq->n_ids * sizeof *a->tokens);
+    a->n = a->n_prompt = a->r.n_prompt = rq->n_ids;
+    a->r.seed = kopi__sampler_seed(a->sampler);
+    a->r.finish = KOPI_FINISH_LENGTH;
+    *out = a;
+    return KOPI_OK;
+}
+
+void kopi__answer_free(struct kopi_answer *a)
+{
+    if (!a) return;
+    kopi__sampler_free(a->sampler);
+    kopi__stop_free(&a->stop);
+    kopi__buf_free(&a->fresh);
+    kopi__buf_free(&a->text);
+    kopi__free(a->tokens);
+    kopi__free(a);
+}
+
+const int32_t *kopi__answer_prompt(const struct kopi_answer *a, size_t *n)
+{
+    *n = a->n_prompt;
+    return a->tokens;
+}
+
+void kopi__answer_start(struct kopi_answer *a, kopi_cache *cache)
+{
+    uint32_t keep = kopi__cache_common(cache, a->tokens, a->n_prompt - 1);
+    a->cache = cache;
+    a->r.n_cached = keep;
+    a->began = kopi__now_ns();
+    kopi__kv_seq_truncate(cache->seq, keep);
+}
+
+bool kopi__answer_done(const struct kopi_answer *a) { return a->done; }
+kopi_cache *kopi__answer_cache(const struct kopi_answer *a) { return a->cache; }
+
+const int32_t *kopi__answer_wants(const struct kopi_answer *a, uint32_t *n)
+{
+    uint32_t held = kopi_cache_length(a->cache);
+    *n = (uint32_t)(a->n - held);
+    return a->tokens + held;
+}
+
+bool kopi__answer_wants_row(const struct kopi_answer *a) { return a->rq.n_predict != 0; }
+
+/* ---- ends ---------------------------------------------------------------------------------------------------------- */
+
+static void end(struct kopi_answer *a, uint32_t finish)
+{
+    uint64_t now = kopi__now_ns();
+    a->done = true;
+    a->r.finish = finish;
+    a->r.prompt_ns = (a->first ? a->first : now) - (a->began ? a->began : now);
+    a->r.generate_ns = a->first ? now - a->first : 0;
+}
+
+void kopi__answer_fail(struct kopi_answer *a, kopi_status status, const kopi_error *why)
+{
+    if (a->done) return;
+    end(a, a->r.finish);
+    a->status = status;
+    if (why) a->err = *why;
+    /* A NaN may have been in the cache for several steps before a logit showed it. */
+    if (a->cache) kopi__kv_seq_truncate(a->cache->seq, status == KOPI_E_NONFINITE ? 0 : kopi_cache_length(a->cache));
+}
+
+static void fail_nomem(struct kopi_answer *a)
+{
+    kopi_error e;
+    kopi__nomem(&e, "answer");
+    kopi__answer_fail(a, KOPI_E_NOMEM, &e);
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------------------- */
+
+/* Hands over what was appended to text since `from`. False: the receiver wants no more. */
+static bool hand_over(struct kopi_answer *a, size_t from)
+{
+    if (a->text.len == from || !a->rq.on_text) return true;
+    return a->rq.on_text(a->rq.ctx, a->text.data + from, a->text.len - from) == 0;
+}
+
+/* Sends the fresh text through the stop strings. last: releases what is held back as well. Returns how the answer ends by it,
+ * or -1. */
+static int deliver(struct kopi_answer *a, bool last)
+{
+    size_t from = a->text.len;
+    bool matched, ok = kopi__stop_push(&a->stop, a->fresh.data, a->fresh.len, &a->text, &matched);
+    if (ok && last && !matched) ok = kopi__stop_flush(&a->stop, &a->text);
+    kopi__buf_clear(&a->fresh);
+    if (!ok) {
+        fail_nomem(a);
+        return -1;
+    }
+    if (!hand_over(a, from)) return KOPI_FINISH_CANCELLED;
+    return matched ? KOPI_FINISH_STOP : -1;
+}
+
+/* The end with all text out: a cut-off character and what could have become a stop string. */
+static void end_with_text(struct kopi_answer *a, uint32_t finish)
+{
+    if (a->m->tokenizer && !kopi__detok_flush(&a->detok, &a->fresh)) {
+        fail_nomem(a);
+        return;
+    }
+    int by_text = deliver(a, true);
+    if (!a->done) end(a, by_text >= 0 ? (uint32_t)by_text : finish);
+}
+
+void kopi__answer_cancel(struct kopi_answer *a)
+{
+    if (!a->done) end_with_text(a, KOPI_FINISH_CANCELLED);
+}
+
+/* ---- tokens -------------------------------------------------------------------------------------------------------- */
+
+static bool append(struct kopi_answer *a, int32_t id)
+{
+    if (a->n == a->cap) {
+        int32_t *grown = kopi__realloc_array(a->tokens, a->cap * 2, sizeof *grown);
+        if (!grown) return false;
+        a->tokens = grown;
+        a->cap *= 2;
+    }
+    a->tokens[a->n++] = id;
+    a->r.n_generated++;
+    return true;
+}
+
+static void accept(struct kopi_answer *a, int32_t id)
+{
+    const struct kopi_tokenizer *t = a->m->tokenizer;
+    if (!append(a, id)) {
+        fail_nomem(a);
+        return;
+    }
+    if (t && !a->rq.ignore_eos && kopi__is_eog(t, id)) {
+        end_with_text(a, KOPI_FINISH_STOP);
+        return;
+    }
+    if (t && !kopi__detok_push(&a->detok, t, id, a->rq.special != 0, &a->fresh)) {
+        fail_nomem(a);
+        return;
+    }
+    int by_text = deliver(a, false);
+    if (a->done) return;
+    if (by_text >= 0)
+        end(a, (uint32_t)by_text);
+    else if ((a->rq.n_predict > 0 && a->r.n_generated >= (size_t)a->rq.n_predict) || a->n > a->m->n_ctx)
+        end_with_text(a, KOPI_FINISH_LENGTH); /* of the answer, or no room to evaluate its last token */
+}
+
+void kopi__answer_evaluated(struct kopi_answer *a, uint32_t n, const float *row)
+{
+    uint32_t held = kopi_cache_length(a->cache);
+    memcpy(a->cache->ids + (held - n), a->tokens + (held - n), n * sizeof *a->tokens);
+    bool prefill = !a->r.n_generated;
+    if (prefill && a->rq.progress && a->rq.progress(a->rq.ctx, "prefill", held - a->r.n_cached, a->n_prompt - a->r.n_cached)) {
+        kopi__answer_cancel(a);
+        return;
+    }
+    if (held < a->n) return;
+    if (!a->first) a->first = kopi__now_ns();
+    if (!row) {
+        end_with_text(a, KOPI_FINISH_LENGTH);
+        return;
+    }
+    int32_t id;
+    kopi_error e;
+    kopi_status s = kopi__sampler_next(a->sampler, row, a->tokens, a->n, &id, &e);
+    if (s == KOPI_OK)
+        accept(a, id);
+    else
+        kopi__answer_fail(a, s, &e);
+}
+
+kopi_status kopi__answer_result(struct kopi_answer *a, kopi_result *result, kopi_error *err)
+{
+    *result = a->r;
+    size_t bytes = a->r.n_generated * sizeof *result->ids;
+    kopi__buf_add(&a->text, "", 0); /* an empty answer is an empty string, not NULL */
+    result->text_len = a->text.len;
+    result->text = kopi__buf_take(&a->text);
+    result->ids = kopi__alloc(bytes);
+    if (!result->text || !result->ids) {
+        kopi_result_clear(result);
+        return kopi__nomem(err, "result");
+    }
+    memcpy(result->ids, a->tokens + a->n_prompt, bytes);
+    if (a->status != KOPI_OK && err) *err = a->err;
+    return a->status;
+}
+
+void kopi_result_clear(kopi_result *r)
+{
+    if (!r) return;
+    kopi__free(r->ids);
+    kopi__free(r->text);
+    *r = (kopi_result){0};
+}
