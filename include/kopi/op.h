@@ -41,7 +41,13 @@ enum { KOPI_OPS(KOPI_OP_ID_) KOPI_OP_END_ };
 
 /* EMBED  in: weight [n, n_vocab] of any dtype.  out: [n, TOK] F32.
  * Row t = to_f32(weight row run->tokens[t]), then each value * scale (skipped when scale is 1). Run-time embeddings
- * (run->embd, [n, TOK]) take the place of the row, with the same scale rule. */
+ * (run->embd, [n, TOK]) take the place of the row, with the same scale rule.
+ *
+ * to_f32 of a block, with the file's integers q (zero point subtracted), sc and mn (6-bit scales of Q3_K minus 32) and its
+ * F16 values d, m and dmin. Integer products are exact and converted to F32, products of those with d and dmin are exact too,
+ * so that only the sums of the types with a minimum round; F32, F16 and BF16 convert exactly.
+ *   Q4_0 Q5_0 Q8_0 IQ4_NL   d * q               Q3_K Q6_K         d * (sc * q)
+ *   Q4_1 Q5_1               d * q + m           Q2_K Q4_K Q5_K    d * (sc * q) - dmin * mn */
 typedef struct kopi_embed_params {
     float scale;
     uint32_t reserved;
