@@ -1,5 +1,6 @@
 # Unit tests: one program per folder, each a Check suite, run by `make check`.
 include tests/support/local.mk
+include tests/fuzz/local.mk
 if HAVE_CHECK
 TEST_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 TEST_LIBS = libcore.la $(CHECK_LIBS)
