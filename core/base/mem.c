@@ -1,5 +1,7 @@
 #include "base/mem.h"
 
+#include <kopi/kopi.h>
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,7 @@ void *kopi__alloc_aligned(size_t size, size_t align)
 }
 
 void kopi__free(void *p) { free(p); }
+void kopi_free(void *p) { kopi__free(p); }
 
 char *kopi__strndup(const char *s, size_t n)
 {

@@ -32,8 +32,8 @@ static const kopi_config_key keys[] = {
     {"determinism", ENUM("any", "exact|run|any"), "--determinism", "CLASS", "KOPI_DETERMINISM",
      "refuse a backend that promises less"},
 
-    {"models[].id", TEXT(STRING, NULL, NULL), NULL, NULL, NULL, "name in requests; unset: the file's name without .gguf"},
     {"models[].path", TEXT(PATH, NULL, NULL), "-m, --model", "FILE", "KOPI_MODEL", "GGUF file"},
+    {"models[].id", TEXT(STRING, NULL, NULL), NULL, NULL, NULL, "name in requests; unset: the file's name without .gguf"},
     {"models[].sha256", TEXT(SHA256, NULL, NULL), NULL, NULL, NULL, "refuse a model file with another SHA-256"},
     {"models[].aliases", TEXT(STRINGS, NULL, NULL), "--alias", "NAME", "KOPI_ALIAS", "further names in requests"},
     {"models[].mmap", BOOL("true"), "--mmap", NULL, "KOPI_MMAP", "map the file instead of reading it"},

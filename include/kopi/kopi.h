@@ -102,6 +102,14 @@ typedef struct kopi_config_entry {
 /* Calls fn for every value that is set, defaults included, in the order of the table; non-zero stops and is returned. */
 KOPI_EXPORT int kopi_config_each(const kopi_config *cfg, int (*fn)(void *ctx, const kopi_config_entry *entry), void *ctx);
 
+/* Texts, NUL-terminated, freed with kopi_free.
+ * print: the whole configuration as YAML, defaults included, each value with its origin behind it; it reads back as the same
+ * values (apart from bytes that are not UTF-8, and paths of flags, which are relative to the working directory). schema: JSON Schema 2020-12, for editors. starter: a small file to begin with, all other
+ * keys in comments. */
+KOPI_EXPORT kopi_status kopi_config_print(const kopi_config *cfg, char **text, kopi_error *err);
+KOPI_EXPORT kopi_status kopi_config_schema(char **text, kopi_error *err);
+KOPI_EXPORT kopi_status kopi_config_starter(char **text, kopi_error *err);
+
 /* ---- engine: the thread team and the plugin search of one process or one part of it ------------------------------- */
 
 typedef struct kopi_engine kopi_engine;
