@@ -1,7 +1,5 @@
 #include "base/mem.h"
 
-#include <kopi/kopi.h>
-
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +37,6 @@ void *kopi__alloc_aligned(size_t size, size_t align)
 }
 
 void kopi__free(void *p) { free(p); }
-void kopi_free(void *p) { kopi__free(p); }
 
 char *kopi__strndup(const char *s, size_t n)
 {
