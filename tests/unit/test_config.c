@@ -760,7 +760,7 @@ START_TEST(print_reads_back)
     same_values(c, d);
     ck_assert(strstr(text, "\n  threads: 3                            # f.yaml:5:12\n"));
     ck_assert(strstr(text, "\n  - path: /A/m/a.gguf                   # f.yaml:13:11\n    id: a "));
-    kopi_free(text);
+    kopi__free(text);
     kopi_config_free(d);
     kopi_config_free(c);
 }
@@ -774,7 +774,7 @@ START_TEST(print_without_model)
     ck_assert(strstr(text, "# No model is configured. One would get:\n# models:\n#   - mmap: true "));
     ck_assert_msg(!kopi__config_load_text(d, "printed", NULL, text, strlen(text), &err), "%s\n%s", err.text, text);
     same_values(c, d);
-    kopi_free(text);
+    kopi__free(text);
     kopi_config_free(c);
     kopi_config_free(d);
 }
@@ -808,7 +808,7 @@ START_TEST(starter_file)
         keys++;
     }
     ck_assert_uint_gt(keys, 20);
-    kopi_free(text);
+    kopi__free(text);
     kopi_config_free(d);
 }
 END_TEST
@@ -835,7 +835,7 @@ START_TEST(json_schema)
     ck_assert_ptr_nonnull(at(root, "properties/model"));
     ck_assert_ptr_nonnull(at(root, "properties/backend/anyOf/0/anyOf"));
     json_decref(root);
-    kopi_free(text);
+    kopi__free(text);
 }
 END_TEST
 
@@ -858,7 +858,7 @@ static kopi_status use_all(void)
     if (!status) status = kopi_config_print(c, &text[0], &err);
     if (!status) status = kopi_config_starter(&text[1], &err);
     if (!status) status = kopi_config_schema(&text[2], &err);
-    for (int i = 0; i < 3; i++) kopi_free(text[i]);
+    for (int i = 0; i < 3; i++) kopi__free(text[i]);
     kopi_config_free(c);
     return status;
 }
