@@ -1,6 +1,6 @@
-/* core/base/hash.h - uthash set up for hostile keys: include this instead of <uthash.h>. Keys are hashed with SipHash under
- * a key drawn once per process, so a file can't be made whose keys all fall into one bucket. Memory comes from kopi__alloc;
- * when it is short HASH_ADD leaves the element out and sets the `bool oom` that must be in scope. [any] */
+/* core/base/hash.h - uthash set up for hostile keys: include this instead of <uthash.h>. Keys are hashed with SipHash
+ * under a key drawn once per process, so a file can't be made whose keys all fall into one bucket. Memory comes from
+ * kopi__alloc; when it is short HASH_ADD leaves the element out and sets the `bool oom` that must be in scope. [any] */
 #ifndef KOPI_CORE_BASE_HASH_H
 #define KOPI_CORE_BASE_HASH_H
 

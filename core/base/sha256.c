@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <nettle/sha2.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void to_hex(const uint8_t *bytes, size_t n, char *hex)
@@ -16,13 +17,28 @@ static void to_hex(const uint8_t *bytes, size_t n, char *hex)
     hex[2 * n] = 0;
 }
 
+/* Does not wait for the writer of a FIFO. */
+static int open_regular(const char *path, kopi_error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        kopi__fail(err, KOPI_E_IO, "%s: %s", path, strerror(errno));
+        return -1;
+    }
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode)) return fd;
+    close(fd);
+    kopi__fail(err, KOPI_E_IO, "%s: is not a regular file", path);
+    return -1;
+}
+
 kopi_status kopi__sha256_file(const char *path, char hex[65], int (*cancelled)(void *ctx), void *ctx, kopi_error *err)
 {
     static _Thread_local uint8_t chunk[1 << 16];
     struct sha256_ctx sha;
     uint8_t digest[SHA256_DIGEST_SIZE];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return kopi__fail(err, KOPI_E_IO, "%s: %s", path, strerror(errno));
+    int fd = open_regular(path, err);
+    if (fd < 0) return KOPI_E_IO;
     sha256_init(&sha);
     kopi_status s = KOPI_OK;
     for (ssize_t n; s == KOPI_OK && (n = read(fd, chunk, sizeof chunk)) != 0;) {

@@ -60,8 +60,8 @@ static kopi_status read_name(struct kopi_gguf_reader *r, uint64_t i, char name[K
                                (unsigned long long)i + 1, KOPI__GGUF_SHOW(s), (unsigned long long)s.len,
                                KOPI__GGUF_MAX_NAME);
     if (memchr(s.data, 0, s.len))
-        return kopi__gguf_fail(r, "the name of tensor %llu (\"%.*s\"...) contains a zero byte", (unsigned long long)i + 1,
-                               KOPI__GGUF_SHOW(s));
+        return kopi__gguf_fail(r, "the name of tensor %llu (\"%.*s\"...) contains a zero byte",
+                               (unsigned long long)i + 1, KOPI__GGUF_SHOW(s));
     memcpy(name, s.data, s.len);
     return KOPI_OK;
 }
@@ -93,8 +93,9 @@ static kopi_status set_size(const struct kopi_gguf_reader *r, struct kopi_gguf_t
     bool fits = kopi__mul((uint64_t)t->ne[0] / b.len, b.bytes, &t->size);
     for (uint32_t d = 1; d < KOPI__GGUF_MAX_DIMS; d++) fits = fits && kopi__mul(t->size, (uint64_t)t->ne[d], &t->size);
     if (!fits)
-        return kopi__gguf_fail(r, "the size of tensor \"%s\" (%lld x %lld x %lld x %lld) does not fit in 64 bits", t->name,
-                               (long long)t->ne[0], (long long)t->ne[1], (long long)t->ne[2], (long long)t->ne[3]);
+        return kopi__gguf_fail(r, "the size of tensor \"%s\" (%lld x %lld x %lld x %lld) does not fit in 64 bits",
+                               t->name, (long long)t->ne[0], (long long)t->ne[1], (long long)t->ne[2],
+                               (long long)t->ne[3]);
     return KOPI_OK;
 }
 
@@ -122,11 +123,14 @@ static kopi_status place(const struct kopi_gguf_reader *r, struct kopi_gguf_tens
         return kopi__gguf_fail(r, "tensor \"%s\" is at offset %llu, not a multiple of the alignment %llu", t->name,
                                (unsigned long long)offset, (unsigned long long)r->own[KOPI__GGUF_ALIGNMENT]);
     if (offset > available)
-        return kopi__gguf_fail(r, "tensor \"%s\" begins at offset %llu of the data, past its end at %llu: the file is "
-                               "truncated or damaged", t->name, (unsigned long long)offset, (unsigned long long)available);
+        return kopi__gguf_fail(r,
+                               "tensor \"%s\" begins at offset %llu of the data, past its end at %llu: the file is "
+                               "truncated or damaged",
+                               t->name, (unsigned long long)offset, (unsigned long long)available);
     if (t->size > available - offset)
-        return kopi__gguf_fail(r, "%llu of the %llu bytes of tensor \"%s\" are missing: the file is truncated or damaged",
-                               (unsigned long long)(t->size - (available - offset)), (unsigned long long)t->size, t->name);
+        return kopi__gguf_fail(
+            r, "%llu of the %llu bytes of tensor \"%s\" are missing: the file is truncated or damaged",
+            (unsigned long long)(t->size - (available - offset)), (unsigned long long)t->size, t->name);
     t->file_offset = begin + offset;
     t->data = part->data + t->file_offset;
     return KOPI_OK;

@@ -76,8 +76,8 @@ kopi_status kopi__gguf_open(const char *path, unsigned flags, const kopi_dtype_i
     *out = NULL;
     struct kopi_gguf_split split = kopi__gguf_split_name(path);
     if (split.n > KOPI__GGUF_MAX_PARTS)
-        return kopi__fail(err, KOPI_E_MODEL, "%s: is one of %u parts by its name, at most %d are supported", path, split.n,
-                          KOPI__GGUF_MAX_PARTS);
+        return kopi__fail(err, KOPI_E_MODEL, "%s: is one of %u parts by its name, at most %d are supported", path,
+                          split.n, KOPI__GGUF_MAX_PARTS);
     struct kopi_gguf *g = new_model(split.n, err);
     if (!g) return KOPI_E_NOMEM;
     g->dtypes = dtypes;

@@ -18,7 +18,8 @@ struct kopi_gguf_str { const char *data; uint64_t len; };
 
 /* One metadata entry. For a scalar n is 1 and elem_type == type; for an array type is ARRAY and elem_type that of the
  * elements (nested arrays are refused at open). `value` points to the raw little-endian bytes of the value / first
- * element, possibly unaligned: use the accessors. */
+ * element, possibly unaligned: use the accessors. A string is its 64-bit length and its bytes. Of a split model the first
+ * part's entries come first; split.* and general.alignment of the other parts are left out. */
 struct kopi_gguf_kv {
     struct kopi_gguf_str key;
     uint32_t type, elem_type;

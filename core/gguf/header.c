@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 enum { VERSION_MIN = 2, VERSION_MAX = 3 };
-/* Bytes of the smallest entry: length, one byte of key, type, one byte of value; and of the smallest tensor: length, one
- * byte of name, number of dimensions, one dimension, type, offset. */
+/* Bytes of the smallest entry: length, one byte of key, type, one byte of value; and of the smallest tensor: length,
+ * one byte of name, number of dimensions, one dimension, type, offset. */
 enum { MIN_KV = 8 + 1 + 4 + 1, MIN_TENSOR = 8 + 1 + 4 + 8 + 4 + 8 };
 
 /* What people pass in place of a GGUF file, by its first four bytes. */
@@ -53,10 +53,10 @@ static kopi_status check_version(struct kopi_gguf_reader *r)
     if (r->version >= VERSION_MIN && r->version <= VERSION_MAX) return KOPI_OK;
     uint32_t swapped = __builtin_bswap32(r->version);
     if (swapped && swapped <= 0xffff) /* numbers of versions are small */
-        return kopi__gguf_fail(r, "is in the other byte order (GGUF version %u, big-endian); kopi reads little-endian files",
-                               swapped);
-    return kopi__gguf_fail(r, "GGUF version %u is not supported, only %d and %d are; convert the model again", r->version,
-                           VERSION_MIN, VERSION_MAX);
+        return kopi__gguf_fail(
+            r, "is in the other byte order (GGUF version %u, big-endian); kopi reads little-endian files", swapped);
+    return kopi__gguf_fail(r, "GGUF version %u is not supported, only %d and %d are; convert the model again",
+                           r->version, VERSION_MIN, VERSION_MAX);
 }
 
 /* n records of at least min bytes each have to fit into what is left of the file, and into the limit over all parts. */
@@ -68,8 +68,8 @@ static kopi_status check_count(const struct kopi_gguf_reader *r, const char *wha
         return kopi__gguf_fail(r, "the header announces %llu %s, more than its %llu bytes can hold",
                                (unsigned long long)n, what, (unsigned long long)left);
     if (n > KOPI__GGUF_MAX_ENTRIES - before)
-        return kopi__gguf_fail(r, "the header announces %llu %s, at most %d in all are supported", (unsigned long long)n,
-                               what, KOPI__GGUF_MAX_ENTRIES);
+        return kopi__gguf_fail(r, "the header announces %llu %s, at most %d in all are supported",
+                               (unsigned long long)n, what, KOPI__GGUF_MAX_ENTRIES);
     return KOPI_OK;
 }
 

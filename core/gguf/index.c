@@ -6,7 +6,8 @@ static kopi_status twice(const struct kopi_gguf *g, uint32_t a, uint32_t b, cons
                          kopi_error *err)
 {
     if (a == b)
-        return kopi__fail(err, KOPI_E_MODEL, "%s: %s \"%.*s\" appears twice", g->parts[a].path, what, KOPI__GGUF_SHOW(s));
+        return kopi__fail(err, KOPI_E_MODEL, "%s: %s \"%.*s\" appears twice", g->parts[a].path, what,
+                          KOPI__GGUF_SHOW(s));
     return kopi__fail(err, KOPI_E_MODEL, "%s: %s \"%.*s\" is already in %s", g->parts[b].path, what, KOPI__GGUF_SHOW(s),
                       g->parts[a].path);
 }

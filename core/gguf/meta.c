@@ -37,13 +37,15 @@ static kopi_status read_type(struct kopi_gguf_reader *r, struct kopi_gguf_kv *kv
     if (!kopi__gguf_read_u32(&r->at, &kv->type)) return past_end(r, kv);
     kv->elem_type = kv->type;
     if (kv->type == KOPI_GGUF_ARRAY) {
-        if (!kopi__gguf_read_u32(&r->at, &kv->elem_type) || !kopi__gguf_read_u64(&r->at, &kv->n)) return past_end(r, kv);
+        if (!kopi__gguf_read_u32(&r->at, &kv->elem_type) || !kopi__gguf_read_u64(&r->at, &kv->n))
+            return past_end(r, kv);
         if (kv->elem_type == KOPI_GGUF_ARRAY)
             return kopi__gguf_fail(r, "key \"%.*s\" is an array of arrays, which is not supported",
                                    KOPI__GGUF_SHOW(kv->key));
     }
     if (kv->elem_type >= KOPI_GGUF_N_TYPES)
-        return kopi__gguf_fail(r, "key \"%.*s\" has the unknown value type %u", KOPI__GGUF_SHOW(kv->key), kv->elem_type);
+        return kopi__gguf_fail(r, "key \"%.*s\" has the unknown value type %u", KOPI__GGUF_SHOW(kv->key),
+                               kv->elem_type);
     return KOPI_OK;
 }
 
@@ -97,7 +99,8 @@ static kopi_status take_own(struct kopi_gguf_reader *r, const struct kopi_gguf_k
     if (i != KOPI__GGUF_ALIGNMENT) return KOPI_OK;
     uint64_t a = r->own[i];
     if (kv->type != KOPI_GGUF_U32)
-        return kopi__gguf_fail(r, "key \"%s\" has type %s, it must be u32", own_keys[i], kopi__gguf_type_name(kv->type));
+        return kopi__gguf_fail(r, "key \"%s\" has type %s, it must be u32", own_keys[i],
+                               kopi__gguf_type_name(kv->type));
     if (a < KOPI__GGUF_MIN_ALIGNMENT || a > KOPI__GGUF_MAX_ALIGNMENT || (a & (a - 1)))
         return kopi__gguf_fail(r, "key \"%s\" is %llu, it must be a power of two from %d to %d", own_keys[i],
                                (unsigned long long)a, KOPI__GGUF_MIN_ALIGNMENT, KOPI__GGUF_MAX_ALIGNMENT);

@@ -14,8 +14,8 @@ struct kopi_gguf_split {
 struct kopi_gguf_split kopi__gguf_split_name(const char *path);
 /* The path of part i, counted from 0; `path` itself if n is 1. To be freed; NULL when memory is short. */
 char *kopi__gguf_split_path(const struct kopi_gguf_split *s, uint32_t i);
-/* The keys split.* of a part, read in ascending order, against its name and the first part; after the last one the number
- * of tensors as well. */
+/* The keys split.* of a part, read in ascending order, against its name and the first part; after the last one the
+ * number of tensors as well. */
 kopi_status kopi__gguf_split_check(struct kopi_gguf_split *s, const struct kopi_gguf_reader *r);
 
 #endif

@@ -22,9 +22,11 @@ static void walk_values(const struct kopi_gguf_kv *kv)
     for (; kopi__gguf_next(&it, &s); n++) touch(s.data, s.len);
     FUZZ_CHECK(n == (kv->elem_type == KOPI_GGUF_STRING ? kv->n : 0));
     if (n) return;
-    for (n = 0; n < kv->n; n++)
-        FUZZ_CHECK(kopi__gguf_get_u64(kv, n, &u) | kopi__gguf_get_i64(kv, n, &i) | kopi__gguf_get_f64(kv, n, &f) |
-                   kopi__gguf_get_bool(kv, n, &b));
+    for (n = 0; n < kv->n; n++) {
+        int ways = kopi__gguf_get_u64(kv, n, &u) + kopi__gguf_get_i64(kv, n, &i) + kopi__gguf_get_f64(kv, n, &f) +
+                   kopi__gguf_get_bool(kv, n, &b);
+        FUZZ_CHECK(ways >= 1 && ways <= 3);
+    }
     FUZZ_CHECK(!kopi__gguf_get_f64(kv, n, &f) && !kopi__gguf_get_str(kv, n, &s));
 }
 

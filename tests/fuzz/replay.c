@@ -1,5 +1,5 @@
-/* Runs a fuzz target on files: those named as arguments, else all of the corpus that it was built with (KOPI_FUZZ_CORPUS, a
- * directory). Each input lies in a block of exactly its size. Fails if there is none. */
+/* Runs a fuzz target on files: those named as arguments, else all of the corpus that it was built with
+ * (KOPI_FUZZ_CORPUS, a directory). Each input lies in a block of exactly its size. Fails if there is none. */
 #include "fuzz.h"
 #include <dirent.h>
 #include <stdio.h>

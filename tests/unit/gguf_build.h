@@ -1,5 +1,5 @@
-/* tests/unit/gguf_build.h - the pieces of a GGUF file, for files that are wrong on purpose: every count, type, length and
- * offset is taken as given. Appended in file order. (tests/support/tinygguf.h writes whole, right models.) */
+/* tests/unit/gguf_build.h - the pieces of a GGUF file, for files that are wrong on purpose: every count, type, length
+ * and offset is taken as given. Appended in file order. (tests/support/tinygguf.h writes whole, right models.) */
 #ifndef KOPI_TESTS_UNIT_GGUF_BUILD_H
 #define KOPI_TESTS_UNIT_GGUF_BUILD_H
 

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/sha256.h"
 #include "base/sys.h"
 #include "base/team.h"
 #include "base/utf8.h"
@@ -13,6 +14,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 START_TEST(error_is_one_line)
 {
@@ -62,6 +65,35 @@ START_TEST(siphash)
     ck_assert_uint_eq(kopi__siphash(m, 0, key), 0x726fdb47dd0e0e31u);
     ck_assert_uint_eq(kopi__hash(m, 15), kopi__hash(m, 15));
     ck_assert_uint_ne(kopi__hash(m, 15), kopi__hash(m, 14));
+}
+END_TEST
+
+static int stop(void *ctx) { return *(int *)ctx; }
+
+/* FIPS 180-2, appendix B.1 and B.3. */
+START_TEST(sha256_of_files)
+{
+    char path[] = "/tmp/kopi-base-XXXXXX", hex[65];
+    kopi_error e;
+    int fd = mkstemp(path), yes = 1;
+    ck_assert(fd >= 0 && write(fd, "abc", 3) == 3);
+    ck_assert_int_eq(kopi__sha256_file(path, hex, NULL, NULL, &e), KOPI_OK);
+    ck_assert_str_eq(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+    char a[1000];
+    memset(a, 'a', sizeof a);
+    for (int i = 0; i < 1000; i++) ck_assert_int_eq(write(fd, a, sizeof a), sizeof a);
+    ck_assert_int_eq(kopi__sha256_file(path, hex, NULL, NULL, &e), KOPI_OK);
+    ck_assert_str_eq(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    ck_assert_int_eq(kopi__sha256_file(path, hex, stop, &yes, &e), KOPI_E_CANCELLED);
+    close(fd);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(kopi__sha256_file(path, hex, NULL, NULL, &e), KOPI_E_IO);
+    ck_assert_ptr_nonnull(strstr(e.text, "No such file or directory"));
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(kopi__sha256_file(path, hex, NULL, NULL, &e), KOPI_E_IO);
+    ck_assert_ptr_nonnull(strstr(e.text, "is not a regular file"));
+    ck_assert_int_eq(unlink(path), 0);
 }
 END_TEST
 
@@ -231,6 +263,7 @@ int main(void)
     tcase_add_test(t, checked_sizes);
     tcase_add_test(t, allocation_fails_at_n);
     tcase_add_test(t, siphash);
+    tcase_add_test(t, sha256_of_files);
     tcase_add_test(t, numbers);
     tcase_add_test(t, numbers_ignore_locale);
     tcase_add_test(t, buffer_grows);

@@ -329,7 +329,8 @@ START_TEST(split_refused)
     struct part wrong_total[2] = {{0, 2, 3, NULL, "a", 0}, {1, 2, -1, NULL, "b", 0}};
     write_part("n-00001-of-00002.gguf", &wrong_total[0]);
     write_part("n-00002-of-00002.gguf", &wrong_total[1]);
-    open_fails(in_dir("n-00002-of-00002.gguf"), KOPI_E_MODEL, "\"split.tensors.count\" is 3, but the 2 parts hold 2 tensors");
+    open_fails(in_dir("n-00002-of-00002.gguf"), KOPI_E_MODEL,
+               "\"split.tensors.count\" is 3, but the 2 parts hold 2 tensors");
 }
 END_TEST
 

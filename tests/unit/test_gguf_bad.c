@@ -1,5 +1,5 @@
-/* Malformed GGUF files: each is refused with a message that names the fault. The bytes lie in a block of exactly their size,
- * so that a sanitizer sees a read past the end. */
+/* Malformed GGUF files: each is refused with a message that names the fault. The bytes lie in a block of exactly their
+ * size, so that a sanitizer sees a read past the end. */
 #include "gguf/reader.h"
 #include "gguf_build.h"
 #include <check.h>
@@ -128,7 +128,8 @@ END_TEST
 
 START_TEST(bad_shapes)
 {
-    static const uint64_t zero_last[] = {1, 0}, zero[] = {0}, ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, minus[] = {UINT64_MAX};
+    static const uint64_t zero_last[] = {1, 0}, zero[] = {0}, ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1},
+                          minus[] = {UINT64_MAX};
     static const uint64_t wraps[] = {1ull << 32, 1ull << 32}, q4[] = {33}, k[] = {128, 2};
     tensor_refused(2, zero_last, 0, 0, "dimension 1 of tensor \"t\" is 0");
     tensor_refused(1, zero, 0, 0, "dimension 0 of tensor \"t\" is 0");
@@ -164,7 +165,8 @@ END_TEST
 START_TEST(bad_places)
 {
     static const uint64_t eight[] = {8};
-    tensor_refused(1, four, 0, UINT64_MAX - 31, "begins at offset 18446744073709551584 of the data, past its end at 64");
+    tensor_refused(1, four, 0, UINT64_MAX - 31,
+                   "begins at offset 18446744073709551584 of the data, past its end at 64");
     tensor_refused(1, four, 0, 4096, "begins at offset 4096 of the data, past its end at 64");
     tensor_refused(1, four, 0, 1, "is at offset 1, not a multiple of the alignment 32");
     struct kopi_buf b = with_tensor("t", 1, four, KOPI_DTYPE_F32, 0, 15);
