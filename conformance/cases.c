@@ -1,0 +1,242 @@
+#include "cases.h"
+
+#include <kopi/math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- helpers -------------------------------------------------------------------------------------------------------- */
+
+#define N(list) (sizeof(list) / sizeof *(list))
+#define PICK(k, ...) cf_pick(&(k)->random, (const uint32_t[]){__VA_ARGS__}, N(((const uint32_t[]){__VA_ARGS__})))
+#define LIST(...) (const int32_t[]){__VA_ARGS__}, N(((const int32_t[]){__VA_ARGS__}))
+#define OP(c, op, in, out, params) cf_op(c, op, in, out, params, sizeof *(params))
+
+__attribute__((format(printf, 2, 3))) static void say(struct cf_case *k, const char *fmt, ...)
+{
+    va_list ap;
+    size_t n = strlen(k->name);
+    va_start(ap, fmt);
+    vsnprintf(k->name + n, k->name_size - n, fmt, ap);
+    va_end(ap);
+}
+
+static bool coin(struct cf_case *k) { return cf_below(&k->random, 2); }
+
+/* One to three sequences, in all at most about `most` tokens. */
+static void tokens(struct cf_case *k, struct cf_program *c, uint32_t most)
+{
+    uint32_t len[CF_MAX_SEQ], n = PICK(k, 1, 1, 1, 2, 3);
+    for (uint32_t s = 0; s < n; s++) len[s] = 1 + cf_below(&k->random, coin(k) ? most / n : 4);
+    cf_program_init(c, len, n);
+    say(k, " tok=%u", c->n_tok);
+    if (n > 1) say(k, "/%u", n);
+}
+
+/* Some tokens want no output row. */
+static void want_some(struct cf_case *k, struct cf_program *c)
+{
+    c->n_out = 0;
+    for (uint32_t t = 0; t < c->n_tok; t++) c->n_out += c->wanted[t] = cf_below(&k->random, 3) > 0;
+    say(k, " out=%u", c->n_out);
+}
+
+static int32_t input(struct cf_case *k, struct cf_program *c, int64_t n, int64_t heads, uint32_t sym)
+{
+    int32_t i = cf_input(c, KOPI_DTYPE_F32, n, heads, sym);
+    cf_floats(&k->random, k->values, (float *)(void *)c->in[i].rows, c->in[i].n * c->in[i].row_bytes / sizeof(float));
+    return i;
+}
+
+/* An output like an input of these dimensions: the input itself or another tensor. */
+static int32_t output_for(struct cf_case *k, struct cf_program *c, int32_t x, int64_t n, int64_t heads)
+{
+    if (!coin(k)) return cf_output(c, KOPI_DTYPE_F32, n, heads, KOPI_DIM_TOK);
+    say(k, " inplace");
+    cf_make_output(c, x);
+    return x;
+}
+
+static int32_t vector(struct cf_case *k, struct cf_program *c, int64_t n)
+{
+    int32_t i = cf_vector(c, n);
+    cf_floats(&k->random, k->values, c->t[i].data, (size_t)n);
+    return i;
+}
+
+static int32_t weight(struct cf_case *k, struct cf_program *c, int64_t len, int64_t n)
+{
+    const struct cf_weight_type *t = cf_weight_type(k->dtype);
+    int32_t i = cf_weight(c, k->dtype, len, n);
+    cf_blocks(&k->random, k->values, t, c->t[i].data, (size_t)(len / t->len * n));
+    return i;
+}
+
+/* A row length that the type allows. */
+static int64_t length(struct cf_case *k)
+{
+    uint32_t len = cf_weight_type(k->dtype)->len;
+    return len == 1 ? 1 + cf_below(&k->random, 300) : len * (1 + cf_below(&k->random, len == 32 ? 24 : 4));
+}
+
+/* ---- one function per kind ------------------------------------------------------------------------------------------ */
+
+static void embed(struct cf_case *k, struct cf_program *c)
+{
+    int64_t n = length(k), n_vocab = 1 + cf_below(&k->random, 40);
+    tokens(k, c, 20);
+    say(k, " n=%d", (int)n);
+    for (uint32_t t = 0; t < c->n_tok; t++) c->tokens[t] = (int32_t)cf_below(&k->random, (uint32_t)n_vocab);
+    int32_t w = weight(k, c, n, n_vocab), y = cf_output(c, KOPI_DTYPE_F32, n, 1, KOPI_DIM_TOK);
+    if (PICK(k, 0, 0, 1)) {
+        say(k, " embd");
+        c->n_embd = (uint64_t)n;
+        c->embd = calloc(c->n_tok * c->n_embd, sizeof *c->embd);
+        if (!c->embd) abort();
+        cf_floats(&k->random, k->values, c->embd, c->n_tok * c->n_embd);
+    }
+    c->params[0].embed = (kopi_embed_params){coin(k) ? 1.0f : cf_normal(&k->random), 0};
+    OP(c, KOPI_OP_EMBED, LIST(w), LIST(y), &c->params[0].embed);
+}
+
+static void norm(struct cf_case *k, struct cf_program *c)
+{
+    int64_t n = 1 + cf_below(&k->random, 300), heads = PICK(k, 1, 1, 2, 7);
+    c->params[0].norm = (kopi_norm_params){0};
+    uint32_t kind = PICK(k, KOPI_NORM_RMS, KOPI_NORM_LAYER);
+    tokens(k, c, 20);
+    say(k, " n=%d heads=%d %s", (int)n, (int)heads, kind == KOPI_NORM_RMS ? "rms" : "layer");
+    c->params[0].norm = (kopi_norm_params){kind, coin(k) ? 1e-5f : 1e-6f};
+    int32_t x = input(k, c, n, heads, KOPI_DIM_TOK), w = PICK(k, 1, 1, 0) ? vector(k, c, n) : -1, b = coin(k) ? vector(k, c, n) : -1;
+    int32_t y = output_for(k, c, x, n, heads);
+    OP(c, KOPI_OP_NORM, LIST(x, w, b), LIST(y), &c->params[0].norm);
+}
+
+static void quantize(struct cf_case *k, struct cf_program *c)
+{
+    int64_t n = k->dtype == KOPI_DTYPE_A8_32 ? 32 * (1 + cf_below(&k->random, 24)) : 256 * (1 + cf_below(&k->random, 4));
+    tokens(k, c, 20);
+    say(k, " n=%d", (int)n);
+    int32_t x = input(k, c, n, 1, KOPI_DIM_TOK), y = cf_output(c, k->dtype, n, 1, KOPI_DIM_TOK);
+    cf_op(c, KOPI_OP_QUANTIZE, LIST(x), LIST(y), NULL, 0);
+}
+
+/* QUANTIZE where the type wants it, LINEAR, and for the head SOFTCAP on the caller's rows. */
+static void linear(struct cf_case *k, struct cf_program *c)
+{
+    int64_t len = length(k), n = 1 + cf_below(&k->random, 75);
+    bool head = PICK(k, 0, 0, 1);
+    uint32_t a = k->quantize ? kopi_activation_dtype(k->dtype) : KOPI_DTYPE_F32, sym = head ? KOPI_DIM_OUT : KOPI_DIM_TOK;
+    tokens(k, c, 40);
+    if (head) want_some(k, c);
+    say(k, " k=%d n=%d", (int)len, (int)n);
+    int32_t x = input(k, c, len, 1, sym), w = weight(k, c, len, n), bias = coin(k) ? vector(k, c, n) : -1;
+    if (a != KOPI_DTYPE_F32) {
+        int32_t q = cf_act(c, a, len, 1, sym);
+        cf_op(c, KOPI_OP_QUANTIZE, LIST(x), LIST(q), NULL, 0);
+        x = q;
+    }
+    int32_t y = head ? cf_host_rows(c, n, cf_below(&k->random, 5)) : cf_output(c, KOPI_DTYPE_F32, n, 1, sym);
+    cf_op(c, KOPI_OP_LINEAR, LIST(x, w, bias), LIST(y), NULL, 0);
+    if (!head || coin(k)) return;
+    say(k, " softcap");
+    c->params[0].scale = (kopi_scale_params){300.0f, 0};
+    OP(c, KOPI_OP_SOFTCAP, LIST(y), LIST(y), &c->params[0].scale);
+}
+
+static void rope(struct cf_case *k, struct cf_program *c)
+{
+    int64_t n = 2 * (1 + cf_below(&k->random, 64)), heads = PICK(k, 1, 2, 5), n_rot = coin(k) ? n : 2 * (1 + cf_below(&k->random, (uint32_t)n / 2));
+    uint32_t pairing = PICK(k, KOPI_ROPE_INTERLEAVED, KOPI_ROPE_HALF);
+    tokens(k, c, 20);
+    say(k, " n=%d rot=%d heads=%d %s", (int)n, (int)n_rot, (int)heads, pairing == KOPI_ROPE_HALF ? "half" : "interleaved");
+    c->params[0].rope = (kopi_rope_params){pairing, (uint32_t)n_rot};
+    int32_t table = cf_table(c, 2, n_rot / 2, c->n_tok), x = input(k, c, n, heads, KOPI_DIM_TOK), y = output_for(k, c, x, n, heads);
+    cf_floats(&k->random, CF_MILD, c->t[table].data, (size_t)n_rot * c->n_tok);
+    OP(c, KOPI_OP_ROPE, LIST(x, table), LIST(y), &c->params[0].rope);
+}
+
+static void attn(struct cf_case *k, struct cf_program *c)
+{
+    uint32_t kv_heads = PICK(k, 1, 2, 3), per = PICK(k, 1, 2, 7), nk = PICK(k, 8, 64, 80, 96, 20), nv = coin(k) ? nk : PICK(k, 16, 64, 40);
+    uint32_t window = PICK(k, 0, 0, 1, 3, 40, 300), page = PICK(k, 64, 64, 32, 256);
+    tokens(k, c, per < 7 && kv_heads < 3 ? PICK(k, 20, 70, 300, 640) : 40);
+    say(k, " kv_heads=%u x%u dim=%u/%u", kv_heads, per, nk, nv);
+    if (window) say(k, " window=%u", window);
+    float scale = PICK(k, 0, 0, 1) ? 4.0f : kopi_exp(-0.5f * 4.0f);
+    c->params[0].kv_write = (kopi_kv_write_params){kv_heads, nk, nv, 0};
+    c->params[1].attn = (kopi_attn_params){kv_heads * per, kv_heads, nk, nv, scale, PICK(k, 0, 0, 1) ? 30.0f : 0.0f, window, 0};
+    int32_t q = input(k, c, nk, kv_heads * per, KOPI_DIM_TOK), key = input(k, c, nk, kv_heads, KOPI_DIM_TOK);
+    int32_t value = input(k, c, nv, kv_heads, KOPI_DIM_TOK), y = cf_output(c, KOPI_DTYPE_F32, nv, kv_heads * per, KOPI_DIM_TOK);
+    cf_kv_cache(c, k->dtype, (int64_t)nk * kv_heads, (int64_t)nv * kv_heads, page, cf_next(&k->random));
+    OP(c, KOPI_OP_KV_WRITE, LIST(key, value), LIST(c->kv[0], c->kv[1]), &c->params[0].kv_write);
+    OP(c, KOPI_OP_ATTN, LIST(q, c->kv[0], c->kv[1]), LIST(y), &c->params[1].attn);
+}
+
+static void glu(struct cf_case *k, struct cf_program *c)
+{
+    int64_t n = 1 + cf_below(&k->random, 300);
+    uint32_t act = PICK(k, KOPI_ACT_SILU, KOPI_ACT_GELU_TANH, KOPI_ACT_RELU);
+    tokens(k, c, 20);
+    say(k, " n=%d %s", (int)n, act == KOPI_ACT_SILU ? "silu" : act == KOPI_ACT_GELU_TANH ? "gelu" : "relu");
+    c->params[0].glu = (kopi_glu_params){act, 0};
+    int32_t gate = input(k, c, n, 1, KOPI_DIM_TOK), up = PICK(k, 1, 1, 0) ? input(k, c, n, 1, KOPI_DIM_TOK) : -1;
+    int32_t y = output_for(k, c, gate, n, 1);
+    OP(c, KOPI_OP_GLU, LIST(gate, up), LIST(y), &c->params[0].glu);
+}
+
+static void add(struct cf_case *k, struct cf_program *c)
+{
+    int64_t n = 1 + cf_below(&k->random, 300);
+    tokens(k, c, 20);
+    say(k, " n=%d", (int)n);
+    int32_t a = input(k, c, n, 1, KOPI_DIM_TOK), b = input(k, c, n, 1, KOPI_DIM_TOK), y = output_for(k, c, a, n, 1);
+    cf_op(c, KOPI_OP_ADD, LIST(a, b), LIST(y), NULL, 0);
+}
+
+static void by_value(struct cf_case *k, struct cf_program *c, uint32_t op)
+{
+    int64_t n = 1 + cf_below(&k->random, 300);
+    tokens(k, c, 20);
+    say(k, " n=%d", (int)n);
+    c->params[0].scale = (kopi_scale_params){op == KOPI_OP_SOFTCAP ? 1.0f + (float)cf_below(&k->random, 50) : cf_normal(&k->random), 0};
+    int32_t x = input(k, c, n, 1, KOPI_DIM_TOK), y = output_for(k, c, x, n, 1);
+    OP(c, op, LIST(x), LIST(y), &c->params[0].scale);
+}
+static void scale(struct cf_case *k, struct cf_program *c) { by_value(k, c, KOPI_OP_SCALE); }
+static void softcap(struct cf_case *k, struct cf_program *c) { by_value(k, c, KOPI_OP_SOFTCAP); }
+
+static void gather(struct cf_case *k, struct cf_program *c)
+{
+    int64_t n = 1 + cf_below(&k->random, 300);
+    tokens(k, c, 20);
+    want_some(k, c);
+    say(k, " n=%d", (int)n);
+    int32_t x = input(k, c, n, 1, KOPI_DIM_TOK), y = cf_output(c, KOPI_DTYPE_F32, n, 1, KOPI_DIM_OUT);
+    cf_op(c, KOPI_OP_GATHER, LIST(x), LIST(y), NULL, 0);
+}
+
+static const uint32_t weights[] = {KOPI_DTYPE_F32,  KOPI_DTYPE_F16,  KOPI_DTYPE_BF16, KOPI_DTYPE_Q4_0,   KOPI_DTYPE_Q4_1,
+                                   KOPI_DTYPE_Q5_0, KOPI_DTYPE_Q5_1, KOPI_DTYPE_Q8_0, KOPI_DTYPE_IQ4_NL, KOPI_DTYPE_Q2_K,
+                                   KOPI_DTYPE_Q3_K, KOPI_DTYPE_Q4_K, KOPI_DTYPE_Q5_K, KOPI_DTYPE_Q6_K};
+static const uint32_t kv[] = {KOPI_DTYPE_F32, KOPI_DTYPE_F16}, a8[] = {KOPI_DTYPE_A8_32, KOPI_DTYPE_A8_256};
+
+static const struct cf_kind kinds[] = {
+    {"embed", embed, weights, N(weights), 1e-6f, 2},
+    {"norm", norm, NULL, 0, 1e-8f, 12},
+    {"quantize", quantize, a8, N(a8), 1e-4f, 4},
+    {"linear", linear, weights, N(weights), 5e-4f, 4},
+    {"rope", rope, NULL, 0, 1e-8f, 12},
+    {"attn", attn, kv, N(kv), 1e-5f, 8},
+    {"glu", glu, NULL, 0, 1e-6f, 12},
+    {"add", add, NULL, 0, 1e-10f, 4},
+    {"scale", scale, NULL, 0, 1e-10f, 4},
+    {"softcap", softcap, NULL, 0, 1e-6f, 4},
+    {"gather", gather, NULL, 0, 0, 4},
+};
+const struct cf_kind *cf_kinds(uint32_t *n)
+{
+    *n = N(kinds);
+    return kinds;
+}

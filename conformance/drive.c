@@ -1,0 +1,295 @@
+#include "drive.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- who runs an operation ------------------------------------------------------------------------------------------ */
+
+static uint32_t type_at(const struct cf_program *c, int32_t tensor) { return tensor >= 0 ? c->t[tensor].dtype : UINT32_MAX; }
+
+/* The types that kernel rows are matched on (kopi/backend.h). */
+static void types_of(const struct cf_program *c, const kopi_op *op, uint32_t *w, uint32_t *a)
+{
+    *w = *a = UINT32_MAX;
+    if (op->op == KOPI_OP_EMBED) *w = type_at(c, op->in[0]);
+    if (op->op == KOPI_OP_ATTN) *w = type_at(c, op->in[1]);
+    if (op->op == KOPI_OP_KV_WRITE) *w = type_at(c, op->out[0]);
+    if (op->op == KOPI_OP_QUANTIZE) *a = type_at(c, op->out[0]);
+    if (op->op == KOPI_OP_LINEAR) *w = type_at(c, op->in[1]), *a = type_at(c, op->in[0]);
+}
+
+static bool listed(uint32_t type, const uint32_t *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i] == type) return true;
+    return !list || type == UINT32_MAX;
+}
+
+static const kopi_kernel *kernel_of(const struct cf_instance *i, const struct cf_program *c, const kopi_op *op)
+{
+    uint32_t w, a;
+    types_of(c, op, &w, &a);
+    for (uint32_t k = 0; k < i->ops.n_kernels; k++) {
+        const kopi_kernel *row = (const void *)((const char *)i->ops.kernels + (size_t)k * i->ops.kernel_stride);
+        if (row->op == op->op && row->version == op->version && listed(w, row->w_types, row->n_w) && listed(a, row->a_types, row->n_a))
+            return row;
+    }
+    return NULL;
+}
+
+static const kopi_op *op_at(const struct cf_program *c, uint32_t i) { return &c->ops[c->first_op + i]; }
+
+bool cf_takes(struct cf_instance *i, const struct cf_program *c)
+{
+    for (uint32_t k = 0; k < c->n_ops; k++) {
+        const kopi_op *op = op_at(c, k);
+        if (i->ops.supports && !i->ops.supports(i->be, &c->p, op)) return false;
+        if (!i->ops.prepare && !kernel_of(i, c, op)) return false;
+    }
+    return true;
+}
+
+const char *cf_code(struct cf_instance *i, const struct cf_program *c)
+{
+    const char *name = i->ops.describe ? i->ops.describe(i->be, &c->p, op_at(c, c->n_ops - 1)) : NULL;
+    return name ? name : "";
+}
+
+/* ---- one run: tokens [first, first + n) ------------------------------------------------------------------------------------ */
+
+struct step {
+    uint32_t first, n, first_out, n_out;
+    kopi_run run;
+    kopi_seq_run seqs[CF_MAX_SEQ];
+    const int32_t *pages[CF_MAX_SEQ][1];
+    int32_t *seq, *rows;
+    kopi_output output;
+};
+
+static void *zeros(size_t n, size_t size)
+{
+    void *p = calloc(n ? n : 1, size);
+    if (!p) abort();
+    return p;
+}
+
+static void step_seqs(struct step *s, struct cf_program *c)
+{
+    for (uint32_t t = s->first; t < s->first + s->n; t++) {
+        bool new = t == s->first || c->seq[t] != c->seq[t - 1];
+        if (new) {
+            uint32_t k = s->run.n_seq++;
+            s->pages[k][0] = c->page_ids[c->seq[t]];
+            s->seqs[k] = (kopi_seq_run){.struct_size = sizeof *s->seqs, .id = (uint32_t)c->seq[t], .first = t - s->first,
+                                        .n_past = (uint32_t)c->pos[t], .pages = s->pages[k]};
+        }
+        s->seqs[s->run.n_seq - 1].n_new++;
+        s->seq[t - s->first] = (int32_t)s->run.n_seq - 1;
+    }
+}
+
+static void step_init(struct step *s, struct cf_program *c, uint32_t first, uint32_t n)
+{
+    memset(s, 0, sizeof *s);
+    s->first = first;
+    s->n = n;
+    s->seq = zeros(n, sizeof *s->seq);
+    s->rows = zeros(n, sizeof *s->rows);
+    for (uint32_t t = 0; t < first; t++) s->first_out += c->wanted[t];
+    for (uint32_t t = first; t < first + n; t++)
+        if (c->wanted[t]) s->rows[s->n_out++] = (int32_t)(t - first);
+    step_seqs(s, c);
+    s->output = (kopi_output){.struct_size = sizeof s->output, .kind = KOPI_OUTPUT_LOGITS, .dtype = KOPI_DTYPE_F32,
+                              .n_rows = s->n_out, .rows = s->rows};
+    for (uint32_t i = 0; i < c->p.n_tensors; i++)
+        if (c->t[i].kind == KOPI_KIND_OUTPUT) {
+            s->output.host = c->buf[i].data;
+            s->output.row_bytes = (int64_t)(c->buf[i].size / c->n_tok);
+        }
+    s->run.struct_size = sizeof s->run;
+    s->run.n_tok = n;
+    s->run.n_out = 1;
+    s->run.seq_stride = sizeof *s->seqs;
+    s->run.output_stride = sizeof s->output;
+    s->run.tokens = c->embd ? NULL : c->tokens + first;
+    s->run.embd = c->embd ? c->embd + (uint64_t)first * c->n_embd : NULL;
+    s->run.pos = c->pos + first;
+    s->run.seq = s->seq;
+    s->run.seqs = s->seqs;
+    s->run.outputs = &s->output;
+}
+
+static void step_free(struct step *s)
+{
+    free(s->seq);
+    free(s->rows);
+}
+
+/* First row and number of rows of tensor i in this step. */
+static uint32_t rows_of(const struct step *s, const kopi_tensor *t, uint32_t *first)
+{
+    bool out = t->dim[t->n_dims - 1].sym == KOPI_DIM_OUT;
+    *first = out ? s->first_out : s->first;
+    return out ? s->n_out : s->n;
+}
+
+static void load(const struct step *s, struct cf_program *c)
+{
+    uint32_t first;
+    for (uint32_t i = 0; i < c->p.n_tensors; i++) {
+        if (c->t[i].kind != KOPI_KIND_ACT && c->t[i].kind != KOPI_KIND_OUTPUT) continue;
+        cf_buf_fill(&c->buf[i]);
+        uint32_t n = rows_of(s, &c->t[i], &first);
+        const struct cf_image *m = &c->in[i];
+        if (m->rows) memcpy(c->buf[i].data, m->rows + first * m->row_bytes, n * m->row_bytes);
+    }
+}
+
+/* Collects the outputs, and looks whether anything else was touched; NULL: all well. */
+static const char *store(const struct step *s, struct cf_program *c)
+{
+    uint32_t first;
+    for (uint32_t i = 0; i < c->p.n_tensors; i++) {
+        const kopi_tensor *t = &c->t[i];
+        if (t->kind != KOPI_KIND_ACT && t->kind != KOPI_KIND_OUTPUT) {
+            if (c->buf[i].map && !cf_buf_intact(&c->buf[i], c->buf[i].size)) return "memory beside a weight was written";
+            continue;
+        }
+        uint32_t n = rows_of(s, t, &first);
+        const struct cf_image *in = &c->in[i], *out = &c->out[i];
+        int64_t stride = t->kind == KOPI_KIND_OUTPUT ? s->output.row_bytes : t->nb[t->n_dims - 1];
+        if (!cf_buf_intact(&c->buf[i], (size_t)(n * stride))) return "rows past the last token were written";
+        if (in->rows && !out->rows && memcmp(c->buf[i].data, in->rows + first * in->row_bytes, n * in->row_bytes))
+            return "an input was changed";
+        for (uint32_t r = 0; out->rows && r < n; r++)
+            memcpy(out->rows + (first + r) * out->row_bytes, c->buf[i].data + r * stride, out->row_bytes);
+    }
+    return NULL;
+}
+
+static kopi_status run_kernels(struct cf_instance *i, struct cf_program *c, const kopi_run *run, uint32_t nth)
+{
+    void *data[CF_MAX_TENSORS];
+    for (uint32_t k = 0; k < c->p.n_tensors; k++)
+        data[k] = c->t[k].kind == KOPI_KIND_OUTPUT ? run->outputs[0].host : c->t[k].data;
+    for (uint32_t k = 0; k < c->n_ops; k++) {
+        const kopi_op *op = op_at(c, k);
+        const kopi_kernel *row = kernel_of(i, c, op);
+        uint64_t size = row->scratch ? row->scratch(i->be, &c->p, op, nth) : 0;
+        struct cf_buf scratch = cf_buf_new(size, 64);
+        kopi_status s = KOPI_OK;
+        for (uint32_t w = nth; w-- > 0 && s == KOPI_OK;) { /* last worker first: the order must not matter */
+            kopi_kctx ctx = {.struct_size = sizeof ctx, .ith = w, .nth = nth, .prog = &c->p, .run = run, .data = data,
+                             .scratch = scratch.data, .scratch_size = size};
+            cf_buf_fill(&scratch);
+            s = row->run(i->be, &ctx, op);
+        }
+        cf_buf_free(&scratch);
+        if (s != KOPI_OK) return s;
+    }
+    return KOPI_OK;
+}
+
+/* ---- weights and plans ---------------------------------------------------------------------------------------------- */
+
+static uint32_t roles_of(const struct cf_program *c, int32_t weight)
+{
+    uint32_t roles = 0;
+    for (uint32_t k = 0; k < c->n_ops; k++)
+        for (uint32_t n = 0; n < op_at(c, k)->n_in; n++)
+            if (op_at(c, k)->in[n] == weight)
+                roles |= c->t[weight].n_dims == 1 ? KOPI_ROLE_VECTOR : op_at(c, k)->op == KOPI_OP_EMBED ? KOPI_ROLE_EMBED : KOPI_ROLE_LINEAR;
+    return roles;
+}
+
+static kopi_status import(struct cf_instance *i, struct cf_program *c)
+{
+    if (!i->ops.weight_import) return KOPI_OK;
+    for (uint32_t k = 0; k < c->p.n_tensors; k++) {
+        kopi_tensor *t = &c->t[k];
+        uint32_t roles = t->kind == KOPI_KIND_WEIGHT ? roles_of(c, (int32_t)k) : 0;
+        if (!roles) continue;
+        kopi_weight w = {.struct_size = sizeof w, .dtype = t->dtype, .roles = roles, .n_dims = t->n_dims, .name = t->name,
+                         .data = t->data, .size = c->buf[k].size};
+        for (int d = 0; d < 4; d++) w.ne[d] = t->dim[d].n, w.nb[d] = t->nb[d];
+        kopi_weight_out out = {.struct_size = sizeof out};
+        kopi_status s = i->ops.weight_import(i->be, &w, &out);
+        if (s != KOPI_OK) return s;
+        t->handle = out.mode == KOPI_WEIGHT_REF ? NULL : out.handle;
+    }
+    return i->ops.weights_done ? i->ops.weights_done(i->be) : KOPI_OK;
+}
+
+static void export(struct cf_instance *i, struct cf_program *c)
+{
+    for (uint32_t k = 0; k < c->p.n_tensors; k++) {
+        if (c->t[k].handle) i->ops.weight_free(i->be, c->t[k].handle);
+        c->t[k].handle = NULL;
+    }
+}
+
+static kopi_status steps(struct cf_instance *i, struct cf_program *c, void *plan, uint32_t nth, enum cf_split split, const char **what)
+{
+    kopi_status status = KOPI_OK;
+    for (uint32_t first = 0, n; first < c->n_tok && status == KOPI_OK && !*what; first += n) {
+        struct step s;
+        n = split == CF_WHOLE ? c->n_tok : split == CF_ONE_BY_ONE ? 1 : first % 3 + 1 + first / 2;
+        if (n > c->n_tok - first) n = c->n_tok - first;
+        step_init(&s, c, first, n);
+        load(&s, c);
+        status = plan ? i->ops.execute(i->be, plan, &s.run) : run_kernels(i, c, &s.run, nth);
+        if (status == KOPI_OK) *what = store(&s, c);
+        step_free(&s);
+    }
+    return status;
+}
+
+/* The rows of all tokens from the canonical pages. NULL: all well. */
+static const char *read_kv(struct cf_instance *i, struct cf_program *c)
+{
+    const char *what = NULL;
+    char *page = zeros(1, c->group.page_bytes);
+    for (uint32_t t = 0; t < c->n_tok && !what; t++) {
+        uint32_t pos = (uint32_t)c->pos[t], len = c->group.page_len;
+        int32_t id = c->page_ids[c->seq[t]][pos / len];
+        if (!i->ops.kv_export)
+            memcpy(page, (char *)c->group.base + (uint64_t)id * c->group.page_bytes, c->group.page_bytes);
+        else if (i->ops.kv_export(i->be, &c->p, 0, id, page) != KOPI_OK)
+            what = "kv_export failed";
+        for (int w = 0; w < 2; w++) {
+            const struct cf_image *m = &c->kv_rows[w];
+            memcpy(m->rows + t * m->row_bytes, page + c->t[c->kv[w]].off + pos % len * m->row_bytes, m->row_bytes);
+        }
+        for (uint64_t b = 0; b < c->t[c->kv[0]].off && !i->ops.kv_export; b++)
+            if ((unsigned char)page[b] != CF_FILL) what = "the page of another layer was written";
+    }
+    free(page);
+    if (!what && !cf_buf_intact(&c->pages, c->pages.size)) what = "memory beside the KV pages was written";
+    return what;
+}
+
+static void protect_weights(struct cf_program *c, bool yes)
+{
+    for (uint32_t k = 0; k < c->p.n_tensors; k++)
+        if (c->t[k].kind == KOPI_KIND_WEIGHT || c->t[k].kind == KOPI_KIND_CONST) cf_buf_read_only(&c->buf[k], yes);
+}
+
+kopi_status cf_drive(struct cf_instance *i, struct cf_program *c, uint32_t nth, enum cf_split split, char *text, size_t n)
+{
+    const char *what = NULL;
+    void *plan = NULL;
+    i->host.text[0] = 0;
+    protect_weights(c, true);
+    if (c->pages.map) cf_buf_fill(&c->pages);
+    kopi_status s = import(i, c);
+    if (s == KOPI_OK && i->ops.prepare) s = i->ops.prepare(i->be, &c->p, c->first_op, c->n_ops, &plan);
+    if (s == KOPI_OK) s = steps(i, c, plan, nth, split, &what);
+    if (s == KOPI_OK && !what && c->pages.map) what = read_kv(i, c);
+    if (plan) i->ops.plan_free(i->be, plan);
+    export(i, c);
+    protect_weights(c, false);
+    if (s == KOPI_OK && what) s = KOPI_E_INTERNAL;
+    if (s != KOPI_OK) snprintf(text, n, "%s (status %d)", what ? what : i->host.text[0] ? i->host.text : "no text", (int)s);
+    return s;
+}

@@ -1,0 +1,207 @@
+/* The reference backend's two levels give the same bits, and the comparer that says so notices what is wrong. */
+#include "conformance/conform.h"
+#include "conformance/host.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const baseline[] = {"isa=baseline", NULL};
+static const char *const v3[] = {"isa=v3", NULL};
+static const char *const f32[] = {"linear=f32", NULL};
+
+static const kopi_plugin *cpu(void)
+{
+    char err[256];
+    const kopi_plugin *p = cf_load(PLUGIN_CPU, err, sizeof err);
+    if (!p) ck_abort_msg("%s", err);
+    return p;
+}
+
+static void line(void *ctx, enum cf_verdict v, const char *name, const char *detail)
+{
+    int *shown = ctx;
+    if (v == CF_FAIL && (*shown)++ < 10) fprintf(stderr, "%s: %s\n", name, detail);
+}
+
+/* only NULL: everything, and the first failures are shown. */
+static struct cf_counts compare(const struct cf_side *a, const struct cf_side *b, const char *only)
+{
+    int shown = 0;
+    const struct cf_options o = {.seed = 1, .only = only, .report = {only ? NULL : line, &shown}};
+    struct cf_counts n;
+    ck_assert_int_eq(cf_compare(a, b, &o, &n), KOPI_OK);
+    return n;
+}
+
+static bool has_v3(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+#else
+    return false;
+#endif
+}
+
+START_TEST(levels_agree)
+{
+    if (!has_v3()) return;
+    const struct cf_side a = {cpu(), baseline, "_c_baseline"}, b = {cpu(), v3, "_c_v3"};
+    struct cf_counts n = compare(&a, &b, NULL);
+    ck_assert_uint_eq(n.failed, 0);
+    ck_assert_uint_eq(n.skipped, 0);
+    ck_assert_uint_gt(n.passed, 300);
+}
+END_TEST
+
+/* Dequantized weights and F32 activations: the same numbers but for the rounding of the activations. */
+START_TEST(float_linear_is_near)
+{
+    const struct cf_side a = {cpu(), f32, NULL}, b = {cpu(), NULL, NULL};
+    struct cf_counts n = compare(&a, &b, NULL);
+    ck_assert_uint_eq(n.failed, 0);
+    ck_assert_uint_gt(n.passed, 100);
+}
+END_TEST
+
+/* ---- plugins with a fault: the cpu plugin, but for one thing ------------------------------------------------------------------ */
+
+enum fault { ONE_BIT, PAST_THE_END, INPUT_CHANGED, SHARE_MISSING, BATCH_SEEN, ADDS_NOISE };
+static enum fault fault;
+static kopi_kernel rows[32];
+static kopi_backend_ops ops;
+static kopi_plugin plugin;
+
+static kopi_status faulty_run(void *be, const kopi_kctx *k, const kopi_op *op)
+{
+    const kopi_tensor *y = kopi_tensor_at(k->prog, op->out[0]);
+    kopi_status (*good)(void *, const kopi_kctx *, const kopi_op *) = cpu()->ops->kernels[0].run;
+    if (fault == SHARE_MISSING && k->ith == 2) return KOPI_OK;
+    kopi_status s = good(be, k, op);
+    if (s != KOPI_OK || op->op != KOPI_OP_NORM || k->ith != k->nth - 1) return s;
+    float *out = k->data[op->out[0]], *in = k->data[op->in[0]];
+    int64_t n = kopi_extent(k->run, y, y->n_dims - 1), row = y->nb[y->n_dims - 1] / (int64_t)sizeof *out;
+    if (fault == ONE_BIT && k->nth == 16) memcpy(out, &(uint32_t){((uint32_t *)(void *)out)[0] ^ 1}, 4);
+    if (fault == BATCH_SEEN && k->run->n_tok == 1) out[row - 1] = -out[row - 1];
+    if (fault == PAST_THE_END && n < k->prog->max_tok) out[n * row] = 1;
+    if (fault == INPUT_CHANGED) in[0] = in[0] + 1;
+    for (int64_t i = 0; fault == ADDS_NOISE && i < row; i++) out[i] = out[i] * (i % 2 ? 1.01f : 0.99f);
+    return s;
+}
+
+static kopi_status not_exact(const kopi_host *host, uint32_t index, kopi_device *out)
+{
+    kopi_status s = cpu()->device(host, index, out);
+    out->flags &= ~(uint32_t)KOPI_DEVICE_EXACT;
+    return s;
+}
+
+static void *leaked;
+static kopi_status leaky_create(const kopi_host *host, uint32_t device, void **be)
+{
+    leaked = host->alloc(host->ctx, 64, 64);
+    return cpu()->ops->create(host, device, be);
+}
+
+static const kopi_plugin *with_fault(enum fault f)
+{
+    fault = f;
+    ops = *cpu()->ops;
+    plugin = *cpu();
+    ck_assert_uint_le(ops.n_kernels, 32);
+    memcpy(rows, ops.kernels, ops.n_kernels * sizeof *rows);
+    for (uint32_t i = 0; i < ops.n_kernels; i++) rows[i].run = faulty_run;
+    ops.kernels = rows;
+    plugin.ops = &ops;
+    return &plugin;
+}
+
+START_TEST(faults_are_seen)
+{
+    const struct cf_side good = {cpu(), NULL, NULL}, bad = {with_fault((enum fault)_i), NULL, NULL};
+    if (fault == ADDS_NOISE) plugin.device = not_exact;
+    struct cf_counts n = compare(&good, &bad, "norm");
+    ck_assert_uint_gt(n.failed, 0);
+}
+END_TEST
+
+START_TEST(leaks_are_seen)
+{
+    const struct cf_side good = {cpu(), NULL, NULL}, bad = {with_fault(ONE_BIT), NULL, NULL};
+    ops.create = leaky_create;
+    ck_assert_uint_gt(compare(&good, &bad, "add").failed, 0);
+}
+END_TEST
+
+START_TEST(another_level_is_seen)
+{
+    const struct cf_side good = {cpu(), NULL, NULL}, slow = {cpu(), baseline, "_c_v3"};
+    struct cf_counts n = compare(&good, &slow, "rope");
+    ck_assert_uint_gt(n.failed, 0);
+    ck_assert_uint_eq(n.passed, 0);
+}
+END_TEST
+
+START_TEST(options_are_checked)
+{
+    static const char *const wrong[][2] = {{"isa=avx2", NULL}, {"linear=int4", NULL}};
+    static const char *const text[] = {"option isa: 'avx2' is not possible; allowed are auto, baseline and v3",
+                                       "option linear: 'int4' is not possible; allowed are int8 and f32"};
+    struct cf_instance i;
+    ck_assert_int_eq(cf_open(&i, cpu(), wrong[_i], 1), KOPI_E_CONFIG);
+    ck_assert_str_eq(i.host.text, text[_i]);
+    ck_assert_int_eq(i.host.live, 0);
+}
+END_TEST
+
+START_TEST(memory_may_be_short)
+{
+    struct cf_host h;
+    void *be = NULL;
+    cf_host_init(&h, NULL, 1);
+    h.fail_at = 1;
+    ck_assert_int_eq(cpu()->ops->create(&h.h, 0, &be), KOPI_E_NOMEM);
+    ck_assert_int_eq(h.live, 0);
+    ck_assert_int_eq(cpu()->ops->create(&h.h, 0, &be), KOPI_OK);
+    cpu()->ops->destroy(be);
+    ck_assert_int_eq(h.live, 0);
+}
+END_TEST
+
+START_TEST(device_says_what_it_is)
+{
+    struct cf_instance a, b;
+    ck_assert_int_eq(cf_open(&a, cpu(), baseline, 1), KOPI_OK);
+    ck_assert_int_eq(cf_open(&b, cpu(), f32, 1), KOPI_OK);
+    ck_assert_uint_eq(a.device.flags, KOPI_DEVICE_EXACT | KOPI_DEVICE_REPEATABLE | KOPI_DEVICE_HOST_VISIBLE);
+    ck_assert_uint_eq(b.device.flags, KOPI_DEVICE_REPEATABLE | KOPI_DEVICE_HOST_VISIBLE);
+    ck_assert_str_eq(a.device.detail, "reference, baseline");
+    ck_assert_ptr_nonnull(strstr(b.device.detail, "linear f32"));
+    kopi_device d = {.struct_size = sizeof d};
+    ck_assert_int_eq(cpu()->device(&a.host.h, 1, &d), KOPI_E_RANGE);
+    cf_close(&a);
+    cf_close(&b);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("kernels");
+    TCase *t = tcase_create("compare");
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, levels_agree);
+    tcase_add_test(t, float_linear_is_near);
+    tcase_add_loop_test(t, faults_are_seen, ONE_BIT, ADDS_NOISE + 1);
+    tcase_add_test(t, leaks_are_seen);
+    tcase_add_test(t, another_level_is_seen);
+    tcase_add_loop_test(t, options_are_checked, 0, 2);
+    tcase_add_test(t, memory_may_be_short);
+    tcase_add_test(t, device_says_what_it_is);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
