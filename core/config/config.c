@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the list of settings ----------------------------------------------------------------------------------------- */
+/* ---- the list of settings ---------------------------------------------------------------------------------------- */
 
 static kopi_status reserve(struct kopi__settings *list, size_t extra, kopi_error *err)
 {
@@ -70,7 +70,7 @@ static void drop_file_models(struct kopi_config *c)
     c->n_file_models = 0;
 }
 
-/* ---- making and filling ------------------------------------------------------------------------------------------- */
+/* ---- making and filling ------------------------------------------------------------------------------------------ */
 
 kopi_status kopi_config_new(kopi_config **out, kopi_error *err)
 {
@@ -119,7 +119,7 @@ kopi_status kopi__config_put(kopi_config *c, struct kopi__setting *s, kopi_error
     return status;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static bool applies(const struct kopi__setting *s, const struct kopi__view *v, int model)
 {
@@ -163,7 +163,8 @@ bool kopi__config_bool(const kopi_config *c, const char *path, int model)
 int64_t kopi__config_int(const kopi_config *c, const char *path, int model)
 {
     const struct kopi__setting *s = kopi__config_find(c, path, model);
-    assert(s && s->key->type >= KOPI_CONFIG_INT && s->key->type <= KOPI_CONFIG_DURATION && s->key->type != KOPI_CONFIG_FLOAT);
+    assert(s && s->key->type >= KOPI_CONFIG_INT && s->key->type <= KOPI_CONFIG_DURATION &&
+           s->key->type != KOPI_CONFIG_FLOAT);
     return s->i;
 }
 
@@ -187,9 +188,10 @@ const char *const *kopi__config_list(const kopi_config *c, const char *path, int
     return s ? s->items : NULL;
 }
 
-/* ---- backend ------------------------------------------------------------------------------------------------------ */
+/* ---- backend ----------------------------------------------------------------------------------------------------- */
 
-const struct kopi__setting *kopi__config_next_option(const kopi_config *c, const char *backend, size_t *at, const char **key)
+const struct kopi__setting *kopi__config_next_option(const kopi_config *c, const char *backend, size_t *at,
+                                                     const char **key)
 {
     char prefix[KOPI__PATH_MAX];
     size_t n = (size_t)snprintf(prefix, sizeof prefix, "backend.options.%s.", backend);
@@ -225,7 +227,7 @@ kopi_status kopi__config_backend(const kopi_config *c, const char **name, const 
     return KOPI_OK;
 }
 
-/* ---- messages ----------------------------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 const char *kopi__setting_path(const struct kopi__setting *s, int model, char buf[KOPI__PATH_MAX])
 {
@@ -244,6 +246,6 @@ kopi_status kopi__config_fail(kopi_error *err, const struct kopi__setting *s, co
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (!s) return kopi__fail(err, KOPI_E_CONFIG, "%s", text);
-    return kopi__fail(err, KOPI_E_CONFIG, "%s: %s: %s", s->where ? s->where : "default", kopi__setting_path(s, s->model, path),
-                      text);
+    return kopi__fail(err, KOPI_E_CONFIG, "%s: %s: %s", s->where ? s->where : "default",
+                      kopi__setting_path(s, s->model, path), text);
 }

@@ -20,16 +20,19 @@ static const struct kopi__setting *find_named(const kopi_config *c, const char *
     return best;
 }
 
-kopi_status kopi_config_get(const kopi_config *c, const char *path, const char **value, const char **origin, kopi_error *err)
+kopi_status kopi_config_get(const kopi_config *c, const char *path, const char **value, const char **origin,
+                            kopi_error *err)
 {
     const kopi_config_key *key;
     int model, n = kopi__config_view(c).n;
     kopi_status status = kopi__schema_find(path, &key, &model, err);
-    if (status == KOPI_E_CONFIG) return kopi__fail_prefix(err, path), err ? (err->code = KOPI_E_INVALID) : KOPI_E_INVALID;
+    if (status == KOPI_E_CONFIG)
+        return kopi__fail_prefix(err, path), err ? (err->code = KOPI_E_INVALID) : KOPI_E_INVALID;
     if (status) return status;
     if (model >= n && model > 0) return kopi__fail(err, KOPI_E_INVALID, "%s: there are %d models", path, n);
     if (is_model_key(key) && model == KOPI__MODEL_ALL) model = 0;
-    const struct kopi__setting *s = strchr(key->path, '*') ? find_named(c, path) : kopi__config_find(c, key->path, model);
+    const struct kopi__setting *s =
+        strchr(key->path, '*') ? find_named(c, path) : kopi__config_find(c, key->path, model);
     if (value) *value = s ? s->text : NULL;
     if (origin) *origin = s ? origin_of(s) : "unset";
     return KOPI_OK;

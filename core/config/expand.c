@@ -16,7 +16,8 @@ static const char *reference(const char *s, struct kopi_buf *out, kopi_error *er
     size_t n = strspn(s, name_bytes);
     const char *end = strchr(s, '}'), *fallback = !strncmp(s + n, ":-", 2) ? s + n + 2 : NULL;
     if (!n || n >= sizeof name || (*s >= '0' && *s <= '9') || !end || (!fallback && s + n != end)) {
-        kopi__fail(err, KOPI_E_CONFIG, "\"${%.40s\" is not ${VAR} or ${VAR:-default}; write $${ for the characters ${", s);
+        kopi__fail(err, KOPI_E_CONFIG, "\"${%.40s\" is not ${VAR} or ${VAR:-default}; write $${ for the characters ${",
+                   s);
         return NULL;
     }
     memcpy(name, s, n);
@@ -25,7 +26,8 @@ static const char *reference(const char *s, struct kopi_buf *out, kopi_error *er
     if (fallback && (!value || !*value)) kopi__buf_add(out, fallback, (size_t)(end - fallback));
     else if (value) kopi__buf_add(out, value, strnlen(value, KOPI__VALUE_MAX + 1));
     else {
-        kopi__fail(err, KOPI_E_CONFIG, "the environment variable %s is not set; ${%s:-default} would give it a default", name, name);
+        kopi__fail(err, KOPI_E_CONFIG, "the environment variable %s is not set; ${%s:-default} would give it a default",
+                   name, name);
         return NULL;
     }
     return end + 1;
@@ -67,7 +69,8 @@ kopi_status kopi__resolve_path(const char *path, const char *dir, char **out, ko
     if (path[0] == '~') {
         const char *home = getenv("HOME");
         if (path[1] && path[1] != '/')
-            return kopi__fail(err, KOPI_E_CONFIG, "\"%.80s\": only ~/ is understood; a file of this name is ./%.80s", path, path);
+            return kopi__fail(err, KOPI_E_CONFIG, "\"%.80s\": only ~/ is understood; a file of this name is ./%.80s",
+                              path, path);
         if (!home || !*home) return kopi__fail(err, KOPI_E_CONFIG, "\"%.80s\": HOME is not set", path);
         *out = kopi__asprintf("%s%s", home, path + 1);
     } else if (path[0] != '/' && dir && *dir) {

@@ -26,9 +26,12 @@ static json_t *member(struct builder *b, json_t *obj, const char *name)
     return found ? found : set(b, obj, name, json_object());
 }
 
-static void set_text(struct builder *b, json_t *obj, const char *name, const char *text) { set(b, obj, name, json_string(text)); }
+static void set_text(struct builder *b, json_t *obj, const char *name, const char *text)
+{
+    set(b, obj, name, json_string(text));
+}
 
-/* ---- one key ------------------------------------------------------------------------------------------------------ */
+/* ---- one key ----------------------------------------------------------------------------------------------------- */
 
 static json_t *word_list(struct builder *b, const char *words)
 {
@@ -70,9 +73,7 @@ static bool describe(struct builder *b, json_t *s, const kopi_config_key *key)
         set(b, s, "maxItems", json_integer(64));
         set_text(b, set(b, s, "items", json_object()), "type", "string");
         return false;
-    case KOPI_CONFIG_SCALAR:
-        set(b, s, "type", json_pack("[s, s, s]", "string", "number", "boolean"));
-        return false;
+    case KOPI_CONFIG_SCALAR: set(b, s, "type", json_pack("[s, s, s]", "string", "number", "boolean")); return false;
     default:
         set_text(b, s, "type", "string");
         set(b, s, "minLength", json_integer(1));
@@ -102,13 +103,14 @@ static json_t *key_schema(struct builder *b, const kopi_config_key *key)
     }
     json_t *any = set(b, s, "anyOf", json_array());
     if (json_array_append_new(any, own)) b->failed = true;
-    if (key->words && key->type != KOPI_CONFIG_ENUM && json_array_append_new(any, json_pack("{s:o}", "enum", word_list(b, key->words))))
+    if (key->words && key->type != KOPI_CONFIG_ENUM &&
+        json_array_append_new(any, json_pack("{s:o}", "enum", word_list(b, key->words))))
         b->failed = true;
     if (json_array_append_new(any, json_pack("{s:s}", "$ref", "#/$defs/reference"))) b->failed = true;
     return s;
 }
 
-/* ---- the tree ----------------------------------------------------------------------------------------------------- */
+/* ---- the tree ---------------------------------------------------------------------------------------------------- */
 
 static json_t *as_map(struct builder *b, json_t *node)
 {
@@ -173,10 +175,12 @@ kopi_status kopi_config_schema(char **text, kopi_error *err)
     struct builder b = {false};
     struct kopi_buf out = KOPI_BUF_INIT;
     const kopi_config_key *key;
-    json_t *root = json_pack("{s:s, s:s}", "$schema", "https://json-schema.org/draft/2020-12/schema", "title", "kopi configuration");
+    json_t *root = json_pack("{s:s, s:s}", "$schema", "https://json-schema.org/draft/2020-12/schema", "title",
+                             "kopi configuration");
     for (size_t i = 0; (key = kopi_config_key_at(i)); i++) add_key(&b, root, key);
     add_short_forms(&b, root);
-    if (!root || b.failed || json_dump_callback(root, append, &out, JSON_INDENT(2) | JSON_REAL_PRECISION(6))) out.failed = true;
+    if (!root || b.failed || json_dump_callback(root, append, &out, JSON_INDENT(2) | JSON_REAL_PRECISION(6)))
+        out.failed = true;
     json_decref(root);
     kopi__buf_char(&out, '\n');
     *text = out.failed ? NULL : kopi__buf_take(&out);

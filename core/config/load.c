@@ -22,7 +22,8 @@ static kopi_status load_text(kopi_config *c, const char *name, const char *dir, 
     return kopi__config_merge(c, &doc, err);
 }
 
-kopi_status kopi__config_load_text(kopi_config *c, const char *name, const char *dir, const char *text, size_t n, kopi_error *err)
+kopi_status kopi__config_load_text(kopi_config *c, const char *name, const char *dir, const char *text, size_t n,
+                                   kopi_error *err)
 {
     bool empty;
     kopi_status status = load_text(c, name, dir, text, n, &empty, err);
@@ -63,9 +64,10 @@ static kopi_status load_file(kopi_config *c, const char *path, bool optional, ko
 {
     struct kopi_buf b = KOPI_BUF_INIT;
     bool empty = false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* does not wait for the writer of a FIFO */
     if (fd < 0 && optional && (errno == ENOENT || errno == ENOTDIR)) return KOPI_OK;
     if (fd < 0) return kopi__fail(err, KOPI_E_CONFIG, "%s: cannot be opened: %s", path, strerror(errno));
+    fcntl(fd, F_SETFL, 0);
     kopi_status status = read_file(path, fd, &b, err);
     close(fd);
     if (!status) {
@@ -78,7 +80,10 @@ static kopi_status load_file(kopi_config *c, const char *path, bool optional, ko
     return status;
 }
 
-kopi_status kopi_config_load(kopi_config *c, const char *path, kopi_error *err) { return load_file(c, path, false, err); }
+kopi_status kopi_config_load(kopi_config *c, const char *path, kopi_error *err)
+{
+    return load_file(c, path, false, err);
+}
 
 kopi_status kopi_config_load_standard(kopi_config *c, kopi_error *err)
 {

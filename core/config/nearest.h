@@ -2,8 +2,8 @@
 #ifndef KOPI_CORE_CONFIG_NEAREST_H
 #define KOPI_CORE_CONFIG_NEAREST_H
 
-/* Edits (insert, delete, replace, swap of neighbours) between two names, letter case and '-' or '_' apart; a name of more than
- * 64 bytes is far from everything (1000). Damerau 1964, restricted to one edit per place. */
+/* Edits (insert, delete, replace, swap of neighbours) between two names, letter case and '-' or '_' apart; a name of
+ * more than 64 bytes is far from everything (1000). Damerau 1964, restricted to one edit per place. */
 unsigned kopi__nearest_distance(const char *a, const char *b);
 
 struct kopi__nearest {

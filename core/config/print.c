@@ -15,7 +15,7 @@ static kopi_status take(struct kopi_buf *b, char **text, kopi_error *err)
     return *text ? KOPI_OK : kopi__nomem(err, "the text of a configuration");
 }
 
-/* ---- print -------------------------------------------------------------------------------------------------------- */
+/* ---- print ------------------------------------------------------------------------------------------------------- */
 
 struct printer {
     struct kopi__yaml_writer w;
@@ -67,15 +67,17 @@ kopi_status kopi_config_print(const kopi_config *c, char **text, kopi_error *err
     return take(&p.w.buf, text, err);
 }
 
-/* ---- starter ------------------------------------------------------------------------------------------------------ */
+/* ---- starter ----------------------------------------------------------------------------------------------------- */
 
-static const char head[] = "# kopi configuration. `kopi config check` checks it, `kopi config print` shows every value and its origin.\n"
-                           "# Relative paths begin at this file's folder. ${VAR} and ${VAR:-default} stand for the environment.\n"
-                           "# Take the # away from a line to set its key; the value shown is the default.\n";
+static const char head[] =
+    "# kopi configuration. `kopi config check` checks it, `kopi config print` shows every value and its origin.\n"
+    "# Relative paths begin at this file's folder. ${VAR} and ${VAR:-default} stand for the environment.\n"
+    "# Take the # away from a line to set its key; the value shown is the default.\n";
 
 /* The lines that are not comments: what a deployment has to say. */
-static const struct { const char *path, *value; } lively[] = {
-    {"version", "1"}, {"backend.name", "cpu-threaded"}, {"models[].path", "model.gguf"}};
+static const struct {
+    const char *path, *value;
+} lively[] = {{"version", "1"}, {"backend.name", "cpu-threaded"}, {"models[].path", "model.gguf"}};
 
 static const char *lively_value(const char *path)
 {
@@ -88,7 +90,10 @@ static void starter_line(struct kopi__yaml_writer *w, const kopi_config_key *key
 {
     char path[KOPI__PATH_MAX], comment[400], wanted[200];
     const char *live = lively_value(key->path), *star = strchr(key->path, '*');
-    const char *value = live ? live : star ? "{NAME: {KEY: VALUE}}" : kopi__key_is_list(key) ? "[]" : key->default_value;
+    const char *value = live                     ? live
+                        : star                   ? "{NAME: {KEY: VALUE}}"
+                        : kopi__key_is_list(key) ? "[]"
+                                                 : key->default_value;
     snprintf(path, sizeof path, "%.*s", (int)(star ? star - key->path - 1 : KOPI__PATH_MAX - 1), key->path);
     snprintf(comment, sizeof comment, "%s (%s)", key->help, kopi__key_wanted(key, wanted, sizeof wanted));
     kopi__yaml_line(w, path, value ? value : "", comment, !live);

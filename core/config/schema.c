@@ -19,7 +19,8 @@ static const kopi_config_key keys[] = {
     {"version", INT("1", NULL, 1, 1), NULL, NULL, NULL, "version of this file's format"},
     {"plugin_dirs", TEXT(PATHS, NULL, NULL), "--plugin-dir", "DIR", NULL,
      "directories searched for backends, before the installed one"},
-    {"backend.name", TEXT(NAME, "cpu-threaded", NULL), "-b, --backend", "NAME", "KOPI_BACKEND", "backend that computes"},
+    {"backend.name", TEXT(NAME, "cpu-threaded", NULL), "-b, --backend", "NAME", "KOPI_BACKEND",
+     "backend that computes"},
     {"backend.path", TEXT(PATH, NULL, NULL), "--backend-path", "FILE", "KOPI_BACKEND_PATH",
      "plugin file, instead of a name that is searched"},
     {"backend.sha256", TEXT(SHA256, NULL, NULL), NULL, NULL, NULL, "refuse a plugin file with another SHA-256"},
@@ -33,7 +34,8 @@ static const kopi_config_key keys[] = {
      "refuse a backend that promises less"},
 
     {"models[].path", TEXT(PATH, NULL, NULL), "-m, --model", "FILE", "KOPI_MODEL", "GGUF file"},
-    {"models[].id", TEXT(STRING, NULL, NULL), NULL, NULL, NULL, "name in requests; unset: the file's name without .gguf"},
+    {"models[].id", TEXT(STRING, NULL, NULL), NULL, NULL, NULL,
+     "name in requests; unset: the file's name without .gguf"},
     {"models[].sha256", TEXT(SHA256, NULL, NULL), NULL, NULL, NULL, "refuse a model file with another SHA-256"},
     {"models[].aliases", TEXT(STRINGS, NULL, NULL), "--alias", "NAME", "KOPI_ALIAS", "further names in requests"},
     {"models[].mmap", BOOL("true"), "--mmap", NULL, "KOPI_MMAP", "map the file instead of reading it"},
@@ -45,10 +47,12 @@ static const kopi_config_key keys[] = {
      "sequences at the same time"},
     {"models[].context.overflow", ENUM("stop", "error|stop"), "--overflow", "HOW", "KOPI_OVERFLOW",
      "when the context is full: end the answer, or fail"},
-    {"models[].kv.type_k", ENUM("f16", "f16|f32"), "-ctk, --cache-type-k", "TYPE", "KOPI_CACHE_TYPE_K", "type of the keys in the cache"},
-    {"models[].kv.type_v", ENUM("f16", "f16|f32"), "-ctv, --cache-type-v", "TYPE", "KOPI_CACHE_TYPE_V", "type of the values in the cache"},
-    {"models[].template.source", TEXT(PATH, "model", "model|none"), "--chat-template-file", "FILE", "KOPI_CHAT_TEMPLATE_FILE",
-     "chat template: the model's own, a file, or none"},
+    {"models[].kv.type_k", ENUM("f16", "f16|f32"), "-ctk, --cache-type-k", "TYPE", "KOPI_CACHE_TYPE_K",
+     "type of the keys in the cache"},
+    {"models[].kv.type_v", ENUM("f16", "f16|f32"), "-ctv, --cache-type-v", "TYPE", "KOPI_CACHE_TYPE_V",
+     "type of the values in the cache"},
+    {"models[].template.source", TEXT(PATH, "model", "model|none"), "--chat-template-file", "FILE",
+     "KOPI_CHAT_TEMPLATE_FILE", "chat template: the model's own, a file, or none"},
     {"models[].sampling.temperature", FLOAT("0.8", -1, 100), "--temp, --temperature", "T", "KOPI_TEMPERATURE",
      "randomness; 0 or less: always the likeliest token"},
     {"models[].sampling.top_k", INT("40", NULL, -1, 2147483647), "--top-k", "K", "KOPI_TOP_K",
@@ -65,16 +69,20 @@ static const kopi_config_key keys[] = {
      "subtract from the logits of tokens that have appeared; 0: off"},
     {"models[].sampling.frequency_penalty", FLOAT("0", -100, 100), "--frequency-penalty", "X", "KOPI_FREQUENCY_PENALTY",
      "subtract once per appearance; 0: off"},
-    {"models[].sampling.seed", INT("-1", NULL, -1, INT64_MAX), "-s, --seed", "N", "KOPI_SEED", "-1: a new one each time"},
-    {"models[].limits.max_tokens", INT("-1", NULL, -1, 2147483647), "-n, --predict, --n-predict", "N", "KOPI_MAX_TOKENS",
-     "tokens of an answer at most; -1: until it ends"},
+    {"models[].sampling.seed", INT("-1", NULL, -1, INT64_MAX), "-s, --seed", "N", "KOPI_SEED",
+     "-1: a new one each time"},
+    {"models[].limits.max_tokens", INT("-1", NULL, -1, 2147483647), "-n, --predict, --n-predict", "N",
+     "KOPI_MAX_TOKENS", "tokens of an answer at most; -1: until it ends"},
 
-    {"log.level", ENUM("warn", "error|warn|info|debug"), "--log-level", "LEVEL", "KOPI_LOG_LEVEL", "least important lines shown"},
+    {"log.level", ENUM("warn", "error|warn|info|debug"), "--log-level", "LEVEL", "KOPI_LOG_LEVEL",
+     "least important lines shown"},
     {"log.format", ENUM("text", "text|jsonl"), "--log-format", "FORMAT", "KOPI_LOG_FORMAT", "form of the log lines"},
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
-static const struct { const char *name, *path; } shorts[] = {{"backend", "backend.name"}, {"model", "models[].path"}};
+static const struct {
+    const char *name, *path;
+} shorts[] = {{"backend", "backend.name"}, {"model", "models[].path"}};
 enum { N_SHORTS = sizeof shorts / sizeof *shorts };
 
 const kopi_config_key *kopi_config_key_at(size_t i) { return i < N_KEYS ? &keys[i] : NULL; }
@@ -86,7 +94,7 @@ const char *kopi__schema_short(const char *path)
     return NULL;
 }
 
-/* ---- the tree --------------------------------------------------------------------------------------------------- */
+/* ---- the tree ---------------------------------------------------------------------------------------------------- */
 
 /* The rest of `path` below the map `parent`, or NULL. */
 static const char *below(const char *path, const char *parent)
@@ -127,7 +135,7 @@ bool kopi__schema_child(const char *parent, const char *name, char out[KOPI__PAT
     return join(parent, "*", out) && node_exists(out);
 }
 
-/* ---- paths as users write them ---------------------------------------------------------------------------------- */
+/* ---- paths as users write them ----------------------------------------------------------------------------------- */
 
 /* Reads "[3]" or "[]" at *s and moves behind it. */
 static kopi_status read_index(const char **s, int *model, kopi_error *err)
@@ -139,7 +147,8 @@ static kopi_status read_index(const char **s, int *model, kopi_error *err)
     uint64_t v = 0;
     snprintf(digits, sizeof digits, "%.*s", (int)(n < sizeof digits ? n : 0), *s + 1);
     if (n && (!kopi__parse_u64(digits, &v) || v >= KOPI__MODELS_MAX))
-        return kopi__fail(err, KOPI_E_CONFIG, "the index in models%.20s is not a number below %d", *s, KOPI__MODELS_MAX);
+        return kopi__fail(err, KOPI_E_CONFIG, "the index in models%.20s is not a number below %d", *s,
+                          KOPI__MODELS_MAX);
     *model = n ? (int)v : KOPI__MODEL_ALL;
     *s = end + 1;
     return KOPI_OK;
@@ -182,7 +191,7 @@ kopi_status kopi__schema_find(const char *concrete, const kopi_config_key **row,
     return KOPI_OK;
 }
 
-/* ---- flags ------------------------------------------------------------------------------------------------------ */
+/* ---- flags ------------------------------------------------------------------------------------------------------- */
 
 static bool has_flag(const char *flags, const char *flag)
 {
@@ -206,7 +215,7 @@ const kopi_config_key *kopi_config_key_of_flag(const char *flag)
     return NULL;
 }
 
-/* ---- messages --------------------------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 /* The key elsewhere in the table whose last name or flag is `name`, or NULL. */
 static const kopi_config_key *misplaced(const char *name)
@@ -257,7 +266,8 @@ kopi_status kopi__schema_unknown(const char *parent, const char *name, kopi_erro
     each_child(parent, add_known, &k);
     const char *dot = *parent ? "." : "";
     if (*k.nearest.best)
-        return kopi__fail(err, KOPI_E_CONFIG, "unknown key \"%.60s\"; did you mean %s%s%s?", name, parent, dot, k.nearest.best);
+        return kopi__fail(err, KOPI_E_CONFIG, "unknown key \"%.60s\"; did you mean %s%s%s?", name, parent, dot,
+                          k.nearest.best);
     const kopi_config_key *other = misplaced(name);
     if (other) return kopi__fail(err, KOPI_E_CONFIG, "unknown key \"%.60s\"; did you mean %s?", name, other->path);
     if (!*k.list)
@@ -299,14 +309,15 @@ const char *kopi__key_wanted(const kopi_config_key *key, char *buf, size_t n)
 {
     char words[120] = "", lo[40], hi[40];
     if (key->words) list_words(key->words, words, sizeof words);
-    const char *or = key->words ? ", or " : "";
+    const char * or = key->words ? ", or " : "";
     switch (key->type) {
     case KOPI_CONFIG_BOOL: snprintf(buf, n, "true or false"); break;
     case KOPI_CONFIG_INT:
         if (key->imax == INT64_MAX) snprintf(buf, n, "a whole number from %lld up", (long long)key->imin);
         else if (key->imin == key->imax) snprintf(buf, n, "%lld", (long long)key->imin);
         else
-            snprintf(buf, n, "a whole number from %lld to %lld%s%s", (long long)key->imin, (long long)key->imax, or, words);
+            snprintf(buf, n, "a whole number from %lld to %lld%s%s", (long long)key->imin, (long long)key->imax, or,
+                     words);
         break;
     case KOPI_CONFIG_FLOAT:
         snprintf(buf, n, "a number from %s to %s", bound(key->fmin, lo, sizeof lo), bound(key->fmax, hi, sizeof hi));

@@ -1,22 +1,22 @@
 /* core/config/schema.h - the table of keys and the tree that their paths span. [any]
  *
- * A schema path is "backend.threads", "models[].context.size" or "backend.options.*.*"; a concrete path carries an index and
- * names instead: "models[0].context.size", "backend.options.cpu-threaded.isa". */
+ * A schema path is "backend.threads", "models[].context.size" or "backend.options.*.*"; a concrete path carries an
+ * index and names instead: "models[0].context.size", "backend.options.cpu-threaded.isa". */
 #ifndef KOPI_CORE_CONFIG_SCHEMA_H
 #define KOPI_CORE_CONFIG_SCHEMA_H
 
 #include <kopi/kopi.h>
 #include <stdbool.h>
 
-#define KOPI__PATH_MAX 256    /* bytes of a path, schema or concrete, with its NUL */
+#define KOPI__PATH_MAX 256 /* bytes of a path, schema or concrete, with its NUL */
 #define KOPI__MODELS_MAX 64
-#define KOPI__MODEL_ALL (-1)  /* index of `models[].x` and of keys outside models[] */
+#define KOPI__MODEL_ALL (-1) /* index of `models[].x` and of keys outside models[] */
 
 enum kopi__node {
     KOPI__NODE_NONE, /* no such path */
     KOPI__NODE_KEY,  /* a value: a row of the table */
     KOPI__NODE_MAP,
-    KOPI__NODE_LIST  /* of maps: "models" */
+    KOPI__NODE_LIST /* of maps: "models" */
 };
 /* What stands at a schema path ("" is the top); *row is set for NODE_KEY (row may be NULL). */
 enum kopi__node kopi__schema_node(const char *path, const kopi_config_key **row);
@@ -27,7 +27,7 @@ bool kopi__schema_child(const char *parent, const char *name, char out[KOPI__PAT
 /* The key that a short form stands for: "backend" -> "backend.name", "model" -> "models[].path"; else NULL. */
 const char *kopi__schema_short(const char *path);
 
-/* The row of a concrete path, and its model index (KOPI__MODEL_ALL for "models[]"). KOPI_E_CONFIG with the nearest key. */
+/* The row of a concrete path, and its model index (KOPI__MODEL_ALL for "models[]"). KOPI_E_CONFIG: the nearest key. */
 kopi_status kopi__schema_find(const char *concrete, const kopi_config_key **row, int *model, kopi_error *err);
 
 /* KOPI_E_CONFIG: `name` is no key of the map at `parent`, with the nearest one, or with those that are known there. */

@@ -22,8 +22,8 @@ static kopi_status place_error(kopi_error *err, kopi_status status, int from, co
 }
 
 /* Parses texts as the value of key and stores it; path is what the message calls the key. */
-static kopi_status store(kopi_config *c, const kopi_config_key *key, int model, int from, const char *where, const char *path,
-                         const char *const *texts, size_t n, kopi_error *err)
+static kopi_status store(kopi_config *c, const kopi_config_key *key, int model, int from, const char *where,
+                         const char *path, const char *const *texts, size_t n, kopi_error *err)
 {
     struct kopi__setting s = {.key = key, .model = model, .from = from};
     bool named = strchr(key->path, '*') != NULL;
@@ -83,13 +83,15 @@ static const struct kopi__setting *earlier_flag(const kopi_config *c, const kopi
     return NULL;
 }
 
-static kopi_status add_item(kopi_config *c, const kopi_config_key *key, const char *flag, const char *value, kopi_error *err)
+static kopi_status add_item(kopi_config *c, const kopi_config_key *key, const char *flag, const char *value,
+                            kopi_error *err)
 {
     const struct kopi__setting *old = earlier_flag(c, key);
     const char *items[KOPI__LIST_MAX];
     size_t n = 0;
     for (; old && old->items[n]; n++) {
-        if (n + 1 == KOPI__LIST_MAX) return kopi__fail(err, KOPI_E_INVALID, "%s: given more than %d times", flag, KOPI__LIST_MAX);
+        if (n + 1 == KOPI__LIST_MAX)
+            return kopi__fail(err, KOPI_E_INVALID, "%s: given more than %d times", flag, KOPI__LIST_MAX);
         items[n] = old->items[n];
     }
     items[n] = value;
@@ -110,7 +112,7 @@ kopi_status kopi_config_flag(kopi_config *c, const char *flag, const char *value
     return store(c, key, KOPI__MODEL_ALL, KOPI_FROM_FLAG, flag, key->path, &value, 1, err);
 }
 
-/* ---- environment -------------------------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------------------------------- */
 
 /* Logs a variable KOPI_X that nobody reads but that looks like one that is read. */
 static void warn_misspelt(const char *variable)
@@ -128,7 +130,8 @@ static void warn_misspelt(const char *variable)
         if (!strcmp(key->env, name)) return;
         kopi__nearest_try(&near, key->env + 5);
     }
-    if (*near.best) kopi__log(KOPI_LOG_WARN, "the environment variable %s is not read; did you mean KOPI_%s?", name, near.best);
+    if (*near.best)
+        kopi__log(KOPI_LOG_WARN, "the environment variable %s is not read; did you mean KOPI_%s?", name, near.best);
 }
 
 kopi_status kopi_config_load_env(kopi_config *c, kopi_error *err)
@@ -138,8 +141,8 @@ kopi_status kopi_config_load_env(kopi_config *c, kopi_error *err)
         const char *value = key->env ? getenv(key->env) : NULL;
         if (!value) continue;
         if (!*value)
-            return kopi__fail(err, KOPI_E_CONFIG, "%s: %s: the variable is set but empty; unset it or give it a value", key->env,
-                              key->path);
+            return kopi__fail(err, KOPI_E_CONFIG, "%s: %s: the variable is set but empty; unset it or give it a value",
+                              key->env, key->path);
         kopi_status status = store_text(c, key, KOPI__MODEL_ALL, KOPI_FROM_ENV, key->env, key->path, value, err);
         if (status) return status;
     }

@@ -21,9 +21,11 @@ void kopi__setting_clear(struct kopi__setting *s)
 
 static bool parse_bool(const char *t, bool loose, bool *out)
 {
-    static const struct { const char *text; bool value, loose; } words[] = {
-        {"true", true, false}, {"false", false, false}, {"1", true, true},  {"0", false, true},
-        {"yes", true, true},   {"no", false, true},     {"on", true, true}, {"off", false, true}};
+    static const struct {
+        const char *text;
+        bool value, loose;
+    } words[] = {{"true", true, false}, {"false", false, false}, {"1", true, true},  {"0", false, true},
+                 {"yes", true, true},   {"no", false, true},     {"on", true, true}, {"off", false, true}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(t, words[i].text) && (loose || !words[i].loose)) {
             *out = words[i].value;
@@ -34,7 +36,10 @@ static bool parse_bool(const char *t, bool loose, bool *out)
 
 static bool parse_duration(const char *t, int64_t *ms)
 {
-    static const struct { const char *suffix; int64_t ms; } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    static const struct {
+        const char *suffix;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
     char digits[16];
     size_t n = strspn(t, "0123456789");
     if (!n || n >= sizeof digits) return false;
@@ -93,7 +98,8 @@ static kopi_status refuse(const kopi_config_key *key, const char *t, kopi_error 
     kopi__key_wanted(key, wanted, sizeof wanted);
     if (!*t) return kopi__fail(err, KOPI_E_CONFIG, "the value is empty; wanted: %s", wanted);
     if (key->type == KOPI_CONFIG_INT && leading_zero(t) && all_of(t + (*t == '-'), "0123456789", 1, 100))
-        return kopi__fail(err, KOPI_E_CONFIG, "\"%.60s\" has a leading zero (octal for some readers); wanted: %s", t, wanted);
+        return kopi__fail(err, KOPI_E_CONFIG, "\"%.60s\" has a leading zero (octal for some readers); wanted: %s", t,
+                          wanted);
     return kopi__fail(err, KOPI_E_CONFIG, "\"%.100s\" given; wanted: %s", t, wanted);
 }
 

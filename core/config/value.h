@@ -14,7 +14,7 @@ struct kopi__setting {
     char *where;        /* "kopi.yaml:3:12", "KOPI_THREADS", "--set", "--threads"; NULL: default */
     const char **items; /* lists: NULL-terminated, one allocation */
     bool b;
-    int64_t i;          /* INT, SIZE (bytes), DURATION (ms); a word stands for 0 */
+    int64_t i; /* INT, SIZE (bytes), DURATION (ms); a word stands for 0 */
     double f;
 };
 
@@ -25,8 +25,8 @@ void kopi__setting_clear(struct kopi__setting *s);
 struct kopi__raw {
     const char *const *texts; /* n of them; exactly one unless the key is a list */
     size_t n;
-    const char *dir;          /* what relative paths are relative to, or NULL */
-    bool loose_bool;          /* 1 0 yes no on off too */
+    const char *dir; /* what relative paths are relative to, or NULL */
+    bool loose_bool; /* 1 0 yes no on off too */
 };
 
 /* Fills text, items and the typed value of *s from raw for s->key. On failure *s owns nothing new and err->text is

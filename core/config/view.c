@@ -30,12 +30,13 @@ static const char *stem(const char *path, size_t *len)
 
 static const char *id_of(const struct kopi__setting *id, const struct kopi__setting *path, size_t *len)
 {
-    if (id) return *len = strlen(id->text), id->text;
-    return path ? stem(path->text, len) : NULL;
+    if (!id) return path ? stem(path->text, len) : NULL;
+    *len = strlen(id->text);
+    return id->text;
 }
 
-static bool is_named(const struct kopi__setting *id, const struct kopi__setting *path, const struct kopi__setting *aliases,
-                     const char *wanted)
+static bool is_named(const struct kopi__setting *id, const struct kopi__setting *path,
+                     const struct kopi__setting *aliases, const char *wanted)
 {
     size_t len;
     const char *own = id_of(id, path, &len);
@@ -49,7 +50,8 @@ static bool is_named(const struct kopi__setting *id, const struct kopi__setting 
 static int file_model(const kopi_config *c, const char *wanted)
 {
     for (int i = 0; i < c->n_file_models; i++)
-        if (is_named(in_file(c, "models[].id", i), in_file(c, "models[].path", i), in_file(c, "models[].aliases", i), wanted))
+        if (is_named(in_file(c, "models[].id", i), in_file(c, "models[].path", i), in_file(c, "models[].aliases", i),
+                     wanted))
             return i;
     return -1;
 }
@@ -61,7 +63,8 @@ struct kopi__view kopi__config_view(const kopi_config *c)
         const struct kopi__setting *s = &c->settings.at[k];
         if (s->from == KOPI_FROM_FILE || s->from == KOPI_FROM_DEFAULT) continue;
         if (s->model >= v.n) v.n = s->model + 1; /* --set models[0].path=... makes a model */
-        if (s->model == KOPI__MODEL_ALL && is_key(s, "models[].path") && (!v.chosen || s->from > v.chosen->from)) v.chosen = s;
+        if (s->model == KOPI__MODEL_ALL && is_key(s, "models[].path") && (!v.chosen || s->from > v.chosen->from))
+            v.chosen = s;
     }
     if (v.chosen) {
         v.n = 1;
@@ -89,7 +92,7 @@ int kopi__config_model(const kopi_config *c, const char *id)
     return -1;
 }
 
-/* ---- checks over several keys ------------------------------------------------------------------------------------- */
+/* ---- checks over several keys ------------------------------------------------------------------------------------ */
 
 struct name {
     const char *text;
@@ -130,8 +133,8 @@ static kopi_status check_names(const kopi_config *c, int n, kopi_error *err)
         if (a->len != b->len || memcmp(a->text, b->text, a->len) || a->model == b->model) continue;
         const struct kopi__setting *id = kopi__config_find(c, "models[].id", b->model);
         status = kopi__config_fail(err, id ? id : kopi__config_find(c, "models[].path", b->model),
-                                   "models %d and %d are both called \"%.*s\"; give them different ids", a->model, b->model,
-                                   (int)(b->len < 80 ? b->len : 80), b->text);
+                                   "models %d and %d are both called \"%.*s\"; give them different ids", a->model,
+                                   b->model, (int)(b->len < 80 ? b->len : 80), b->text);
     }
     kopi__free(names);
     return status;
@@ -146,8 +149,8 @@ kopi_status kopi_config_check(const kopi_config *c, kopi_error *err)
     for (size_t k = 0; k < c->settings.n; k++) {
         const struct kopi__setting *s = &c->settings.at[k];
         if (s->from != KOPI_FROM_FILE && s->model >= v.n)
-            return kopi__config_fail(err, s, "the index is too large: there %s %d model%s", v.n == 1 ? "is" : "are", v.n,
-                                     v.n == 1 ? "" : "s");
+            return kopi__config_fail(err, s, "the index is too large: there %s %d model%s", v.n == 1 ? "is" : "are",
+                                     v.n, v.n == 1 ? "" : "s");
     }
     for (int i = 0; i < v.n; i++)
         if (!kopi__config_find(c, "models[].path", i))

@@ -11,8 +11,8 @@ struct kopi__yaml_writer {
     const char *prefix;        /* before every line: "" or "# " */
 };
 
-/* One line "key: value  # comment", after the lines that open the sections of path. value is YAML already. off: the line itself is a
- * comment (its sections are not). Memory shortage shows in buf.failed. */
+/* One line "key: value  # comment", after the lines that open the sections of path. value is YAML already. off: the
+ * line itself is a comment (its sections are not). Memory shortage shows in buf.failed. */
 void kopi__yaml_line(struct kopi__yaml_writer *w, const char *path, const char *value, const char *comment, bool off);
 
 /* A value as YAML that reads back as the same text: plain where that is safe, else in double quotes, '$' doubled. */

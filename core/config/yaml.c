@@ -14,15 +14,15 @@ enum { DEPTH_MAX = 8 }; /* deeper than the table of keys; what is not in the tab
 enum frame_kind { FRAME_MAP, FRAME_MODELS, FRAME_LIST };
 struct frame {
     enum frame_kind kind;
-    char path[KOPI__PATH_MAX];    /* in the schema: "models[].context" */
-    char shown[KOPI__PATH_MAX];   /* as the user would write it: "models[0].context" */
-    size_t line, col;             /* where it begins, from 1 */
-    char *names[KOPI__MAP_MAX];   /* MAP: the keys so far */
-    size_t n;                     /* keys or items so far */
-    bool has_key;                 /* MAP: child_* is a key that waits for its value */
+    char path[KOPI__PATH_MAX];  /* in the schema: "models[].context" */
+    char shown[KOPI__PATH_MAX]; /* as the user would write it: "models[0].context" */
+    size_t line, col;           /* where it begins, from 1 */
+    char *names[KOPI__MAP_MAX]; /* MAP: the keys so far */
+    size_t n;                   /* keys or items so far */
+    bool has_key;               /* MAP: child_* is a key that waits for its value */
     char child_path[KOPI__PATH_MAX], child_shown[KOPI__PATH_MAX];
-    char *items[KOPI__LIST_MAX];  /* LIST */
-    const kopi_config_key *key;   /* LIST */
+    char *items[KOPI__LIST_MAX]; /* LIST */
+    const kopi_config_key *key;  /* LIST */
 };
 
 struct reader {
@@ -30,14 +30,15 @@ struct reader {
     struct kopi__document *doc;
     struct frame *stack;
     size_t depth;
-    int model;                    /* index of the model being read, or KOPI__MODEL_ALL */
+    int model; /* index of the model being read, or KOPI__MODEL_ALL */
     size_t documents;
     kopi_error *err;
 };
 
-/* ---- messages ----------------------------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-static kopi_status fail_at(struct reader *r, size_t line, size_t col, const char *shown, kopi_status status, const char *text)
+static kopi_status fail_at(struct reader *r, size_t line, size_t col, const char *shown, kopi_status status,
+                           const char *text)
 {
     if (status == KOPI_E_NOMEM) return kopi__nomem(r->err, "the configuration");
     return kopi__fail(r->err, KOPI_E_CONFIG, "%s:%zu:%zu: %s%s%s", r->name, line, col, shown, *shown ? ": " : "", text);
@@ -56,7 +57,7 @@ static kopi_status fail_with(struct reader *r, const yaml_event_t *e, const char
     return fail_at(r, e->start_mark.line + 1, e->start_mark.column + 1, shown, status, text);
 }
 
-/* ---- the stack of maps and lists ---------------------------------------------------------------------------------- */
+/* ---- the stack of maps and lists --------------------------------------------------------------------------------- */
 
 static struct frame *top(struct reader *r) { return r->depth ? &r->stack[r->depth - 1] : NULL; }
 
@@ -86,11 +87,13 @@ static kopi_status place(struct reader *r, const yaml_event_t *e, char path[KOPI
     strcpy(path, f->path);
     if (snprintf(shown, KOPI__PATH_MAX, "%s[%zu]", f->shown, f->n) >= KOPI__PATH_MAX)
         return fail_event(r, e, f->path, "the path is too long");
-    if (f->n >= (f->kind == FRAME_LIST ? KOPI__LIST_MAX : KOPI__MODELS_MAX)) return fail_event(r, e, f->shown, "too many items (64 at most)");
+    if (f->n >= (f->kind == FRAME_LIST ? KOPI__LIST_MAX : KOPI__MODELS_MAX))
+        return fail_event(r, e, f->shown, "too many items (64 at most)");
     return KOPI_OK;
 }
 
-static kopi_status push(struct reader *r, const yaml_event_t *e, enum frame_kind kind, const char *path, const char *shown)
+static kopi_status push(struct reader *r, const yaml_event_t *e, enum frame_kind kind, const char *path,
+                        const char *shown)
 {
     if (r->depth == DEPTH_MAX) return fail_event(r, e, shown, "nested too deeply");
     struct frame *f = &r->stack[r->depth++];
@@ -105,7 +108,7 @@ static kopi_status push(struct reader *r, const yaml_event_t *e, enum frame_kind
     return KOPI_OK;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static bool is_plain(const yaml_event_t *e) { return e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE; }
 
@@ -122,14 +125,16 @@ static bool is_text_type(const kopi_config_key *key)
     return key->type != KOPI_CONFIG_BOOL && key->type != KOPI_CONFIG_INT && key->type != KOPI_CONFIG_FLOAT;
 }
 
-/* The scalar's text with its references replaced; refuses nulls, and quoted text where a number or a boolean is wanted. */
-static kopi_status scalar_text(struct reader *r, const yaml_event_t *e, const kopi_config_key *key, const char *shown, char **out)
+/* The scalar's text with its references replaced; refuses nulls, and quoted text for a number or a boolean. */
+static kopi_status scalar_text(struct reader *r, const yaml_event_t *e, const kopi_config_key *key, const char *shown,
+                               char **out)
 {
     const char *raw = (const char *)e->data.scalar.value;
     char wanted[200], text[300];
     bool used;
     if (is_null(e)) {
-        snprintf(text, sizeof text, "no value is given%s; wanted: %s", *raw ? " (this is YAML's null; quote it to have text)" : "",
+        snprintf(text, sizeof text, "no value is given%s; wanted: %s",
+                 *raw ? " (this is YAML's null; quote it to have text)" : "",
                  kopi__key_wanted(key, wanted, sizeof wanted));
         return fail_event(r, e, shown, text);
     }
@@ -137,7 +142,8 @@ static kopi_status scalar_text(struct reader *r, const yaml_event_t *e, const ko
     kopi_status status = kopi__expand(raw, out, &used, r->err);
     if (status) return fail_with(r, e, shown, status);
     if (!is_plain(e) && !used && !is_text_type(key) && !kopi__key_has_word(key, *out)) {
-        snprintf(text, sizeof text, "\"%.60s\" in quotes is text; wanted: %s", *out, kopi__key_wanted(key, wanted, sizeof wanted));
+        snprintf(text, sizeof text, "\"%.60s\" in quotes is text; wanted: %s", *out,
+                 kopi__key_wanted(key, wanted, sizeof wanted));
         kopi__free(*out);
         return fail_event(r, e, shown, text);
     }
@@ -180,7 +186,7 @@ static kopi_status list_item(struct reader *r, const yaml_event_t *e, const char
     return status;
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 static bool has_name(const struct frame *f, const char *name)
 {
@@ -194,7 +200,10 @@ static kopi_status map_key(struct reader *r, const yaml_event_t *e)
     struct frame *f = top(r);
     const char *name = (const char *)e->data.scalar.value;
     if (strlen(name) != e->data.scalar.length) return fail_event(r, e, f->shown, "the key contains a zero byte");
-    const char *other = !r->depth || r->depth > 1 ? NULL : !strcmp(name, "model") ? "models" : !strcmp(name, "models") ? "model" : NULL;
+    const char *other = !r->depth || r->depth > 1 ? NULL
+                        : !strcmp(name, "model")  ? "models"
+                        : !strcmp(name, "models") ? "model"
+                                                  : NULL;
     if (other && has_name(f, other)) return fail_event(r, e, name, "model and models at once; keep one of the two");
     if (!strcmp(name, "model") && r->depth == 1) strcpy(f->child_path, "model");
     else if (!kopi__schema_child(f->path, name, f->child_path))
@@ -242,8 +251,9 @@ static kopi_status on_scalar(struct reader *r, const yaml_event_t *e)
     enum kopi__node node = kopi__schema_node(path, &key);
     if (node == KOPI__NODE_KEY) return value(r, e, key, shown);
     if (node == KOPI__NODE_MAP && nothing) return KOPI_OK; /* a section whose keys are all commented out */
-    return fail_event(r, e, shown, node == KOPI__NODE_LIST ? "a list of models is wanted: `- path: FILE`"
-                                                           : "this is a section: its keys stand below it, indented");
+    return fail_event(r, e, shown,
+                      node == KOPI__NODE_LIST ? "a list of models is wanted: `- path: FILE`"
+                                              : "this is a section: its keys stand below it, indented");
 }
 
 static kopi_status on_map(struct reader *r, const yaml_event_t *e)
@@ -257,9 +267,11 @@ static kopi_status on_map(struct reader *r, const yaml_event_t *e)
         r->doc->n_models = (int)f->n;
         return push(r, e, FRAME_MAP, path, shown);
     }
-    if (!strcmp(path, "model")) return fail_event(r, e, shown, "one path is wanted; with more keys write models: [{path: FILE}]");
+    if (!strcmp(path, "model"))
+        return fail_event(r, e, shown, "one path is wanted; with more keys write models: [{path: FILE}]");
     enum kopi__node node = kopi__schema_node(path, NULL);
-    if ((f && f->kind == FRAME_LIST) || node == KOPI__NODE_KEY) return fail_event(r, e, shown, "one value is wanted, not a map");
+    if ((f && f->kind == FRAME_LIST) || node == KOPI__NODE_KEY)
+        return fail_event(r, e, shown, "one value is wanted, not a map");
     if (node == KOPI__NODE_LIST) return fail_event(r, e, shown, "a list of models is wanted: `- path: FILE`");
     return push(r, e, FRAME_MAP, path, shown);
 }
@@ -280,7 +292,8 @@ static kopi_status on_sequence(struct reader *r, const yaml_event_t *e)
         if (!status) strcat(top(r)->path, "[]");
         return status;
     }
-    if (node != KOPI__NODE_KEY || !kopi__key_is_list(key)) return fail_event(r, e, shown, "one value is wanted, not a list");
+    if (node != KOPI__NODE_KEY || !kopi__key_is_list(key))
+        return fail_event(r, e, shown, "one value is wanted, not a list");
     status = push(r, e, FRAME_LIST, path, shown);
     if (!status) top(r)->key = key;
     return status;
@@ -295,7 +308,8 @@ static kopi_status on_end(struct reader *r, const yaml_event_t *e)
     if (f->kind == FRAME_LIST) {
         status = store(r, e, f->line, f->col, f->key, f->shown, f->items, f->n);
     } else if (is_model) {
-        if (!has_name(f, "path")) status = fail_at(r, f->line, f->col, f->shown, KOPI_E_CONFIG, "path is missing: the GGUF file");
+        if (!has_name(f, "path"))
+            status = fail_at(r, f->line, f->col, f->shown, KOPI_E_CONFIG, "path is missing: the GGUF file");
         r->model = KOPI__MODEL_ALL;
     }
     pop(r);
@@ -341,7 +355,7 @@ static kopi_status on_event(struct reader *r, const yaml_event_t *e)
     }
 }
 
-/* ---- the text ----------------------------------------------------------------------------------------------------- */
+/* ---- the text ---------------------------------------------------------------------------------------------------- */
 
 /* Line and column of a byte, from 1. */
 static kopi_status fail_byte(struct reader *r, const char *text, size_t at, const char *message)
@@ -362,7 +376,8 @@ static kopi_status check_text(struct reader *r, const char *text, size_t n)
         if (!len) return fail_byte(r, text, i, "the file is not UTF-8 here");
         if ((cp < 0x20 && cp != '\t' && cp != '\n' && cp != '\r') || cp == 0x7f)
             return fail_byte(r, text, i, "a control character");
-        if (cp == 0xfeff && indent) return fail_byte(r, text, i, "a byte order mark (U+FEFF) at the beginning of a line");
+        if (cp == 0xfeff && indent)
+            return fail_byte(r, text, i, "a byte order mark (U+FEFF) at the beginning of a line");
         if (cp == '\t' && indent) return fail_byte(r, text, i, "a tab in the indentation; YAML wants spaces");
         indent = cp == '\n' || cp == '\r' || (indent && cp == ' ');
         i += len;
@@ -409,7 +424,8 @@ kopi_status kopi__yaml_read(const char *name, const char *dir, const char *text,
     struct reader r = {.name = name, .dir = dir, .doc = doc, .model = KOPI__MODEL_ALL, .err = err ? err : &own};
     *doc = (struct kopi__document){.n_models = 0};
     if (n > KOPI__CONFIG_FILE_MAX)
-        return kopi__fail(err, KOPI_E_CONFIG, "%s: larger than %u bytes; no configuration is", name, KOPI__CONFIG_FILE_MAX);
+        return kopi__fail(err, KOPI_E_CONFIG, "%s: larger than %u bytes; no configuration is", name,
+                          KOPI__CONFIG_FILE_MAX);
     if (n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) text += 3, n -= 3;
     r.stack = kopi__calloc(DEPTH_MAX, sizeof *r.stack);
     if (!r.stack) return kopi__nomem(err, "the configuration");

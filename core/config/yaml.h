@@ -1,7 +1,7 @@
 /* core/config/yaml.h - a YAML text (libyaml events) to checked settings. [any]
  *
- * YAML 1.2, core schema, one document: no tags, anchors, aliases or merge keys; keys are plain names; a quoted scalar is text.
- * Only what the table of keys knows is read, so depth and number of nodes are bounded by it. */
+ * YAML 1.2, core schema, one document: no tags, anchors, aliases or merge keys; keys are plain names; a quoted scalar
+ * is text. Only what the table of keys knows is read, so depth and number of nodes are bounded by it. */
 #ifndef KOPI_CORE_CONFIG_YAML_H
 #define KOPI_CORE_CONFIG_YAML_H
 

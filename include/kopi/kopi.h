@@ -28,10 +28,10 @@ KOPI_EXPORT void kopi_log_set(int level, kopi_log_fn fn, void *ctx);
 
 /* ---- configuration ------------------------------------------------------------------------------------------------ */
 
-/* Values of a fixed set of keys, each with its origin. A higher origin wins, whatever the order of the calls; of two values of
- * the same origin the later call wins. A failed call leaves the configuration as it was. Errors: KOPI_E_CONFIG for files and
- * environment, KOPI_E_INVALID for set and flag, KOPI_E_NOMEM; the text is "file:line:col: key: message" ("KOPI_X: key: ...",
- * "--flag: key: ..."). One thread at a time while it is filled; reading is [any]. */
+/* Values of a fixed set of keys, each with its origin. A higher origin wins, whatever the order of the calls; of two
+ * values of the same origin the later call wins. A refused file or value changes nothing. Errors: KOPI_E_CONFIG for
+ * files and environment, KOPI_E_INVALID for set and flag, KOPI_E_NOMEM; the text is "file:line:col: key: message"
+ * ("KOPI_X: key: ...", "--flag: key: ..."). One thread at a time while it is filled; reading is [any]. */
 typedef struct kopi_config kopi_config;
 enum { KOPI_FROM_DEFAULT = 0, KOPI_FROM_FILE = 1, KOPI_FROM_ENV = 2, KOPI_FROM_SET = 3, KOPI_FROM_FLAG = 4 };
 
@@ -54,43 +54,47 @@ enum {
 
 /* One key: the command line, the environment, the YAML schema and the starter file are all made from this table. */
 typedef struct kopi_config_key {
-    const char *path;           /* "backend.threads", "models[].context.size", "backend.options.*.*" (* is a free name) */
-    int type;                   /* KOPI_CONFIG_... */
-    const char *default_value;  /* as written, or NULL: unset */
-    const char *words;          /* "f16|f32", "auto", or NULL */
+    const char *path; /* "backend.threads", "models[].context.size", "backend.options.*.*" (* is a free name) */
+    int type;         /* KOPI_CONFIG_... */
+    const char *default_value; /* as written, or NULL: unset */
+    const char *words;         /* "f16|f32", "auto", or NULL */
     int64_t imin, imax;
     double fmin, fmax;
-    const char *flags;          /* "-c, --ctx-size", or NULL; a BOOL takes no argument and has --no-X as well */
-    const char *arg;            /* what --help calls the value: "N" */
-    const char *env;            /* "KOPI_CTX_SIZE", or NULL */
-    const char *help;           /* one short sentence, no full stop */
+    const char *flags; /* "-c, --ctx-size", or NULL; a BOOL takes no argument and has --no-X as well */
+    const char *arg;   /* what --help calls the value: "N" */
+    const char *env;   /* "KOPI_CTX_SIZE", or NULL */
+    const char *help;  /* one short sentence, no full stop */
 } kopi_config_key;
-KOPI_EXPORT const kopi_config_key *kopi_config_key_at(size_t i);           /* [any] NULL past the end */
-KOPI_EXPORT const kopi_config_key *kopi_config_key_of_flag(const char *flag); /* [any] "-c", "--ctx-size", "--no-mmap"; or NULL */
+KOPI_EXPORT const kopi_config_key *kopi_config_key_at(size_t i); /* [any] NULL past the end */
+/* The key of "-c", "--ctx-size" or "--no-mmap"; NULL if there is none. [any] */
+KOPI_EXPORT const kopi_config_key *kopi_config_key_of_flag(const char *flag);
 
 KOPI_EXPORT kopi_status kopi_config_new(kopi_config **out, kopi_error *err); /* all defaults */
 KOPI_EXPORT void kopi_config_free(kopi_config *cfg);                         /* NULL allowed */
 
-/* Reads a YAML 1.2 file. Of several files the later wins key by key; `models` is replaced as a whole. An empty file is an error. */
+/* Reads a YAML 1.2 file. Of several files the later wins key by key; `models` is replaced as a whole. An empty file is
+ * an error. */
 KOPI_EXPORT kopi_status kopi_config_load(kopi_config *cfg, const char *path, kopi_error *err);
-/* Reads /etc/kopi/config.yaml, then $XDG_CONFIG_HOME/kopi/config.yaml (or ~/.config/...); what is missing or empty is passed over. */
+/* Reads /etc/kopi/config.yaml, then $XDG_CONFIG_HOME/kopi/config.yaml (or ~/.config/...); what is missing or empty is
+ * passed over. */
 KOPI_EXPORT kopi_status kopi_config_load_standard(kopi_config *cfg, kopi_error *err);
-/* Reads the environment. A variable that is set but empty is an error; an unknown KOPI_X that looks like a known one is logged. */
+/* Reads the environment. A variable that is set but empty is an error; an unknown KOPI_X that looks like a known one is
+ * logged. */
 KOPI_EXPORT kopi_status kopi_config_load_env(kopi_config *cfg, kopi_error *err);
 /* One value: "log.level", "models[0].context.size"; "models[].context.size" is for every model; also the short forms
  * "backend" and "model". */
 KOPI_EXPORT kopi_status kopi_config_set(kopi_config *cfg, const char *path, const char *value, kopi_error *err);
-/* One flag of the table as typed; value is NULL for a BOOL. Flags of models[] are for every model; --model names the one model to
- * use: the id of a configured one, or a file, which then takes the place of the configured models. */
+/* One flag of the table as typed; value is NULL for a BOOL. Flags of models[] are for every model; --model names the
+ * one model to use: the id of a configured one, or a file, which then takes the place of the configured models. */
 KOPI_EXPORT kopi_status kopi_config_flag(kopi_config *cfg, const char *flag, const char *value, kopi_error *err);
-/* Checks what concerns several keys: ids used twice, an index past the models, backend.name and backend.path at once. */
+/* Checks what concerns several keys: ids used twice, an index past the models, backend.name and .path at once. */
 KOPI_EXPORT kopi_status kopi_config_check(const kopi_config *cfg, kopi_error *err);
 
-/* A value in the form that kopi_config_set takes, and where it comes from ("default", "kopi.yaml:3:12", "KOPI_THREADS", "--set",
- * "--threads"); either pointer may be NULL. Valid until cfg is changed. *value is NULL if the key is unset. KOPI_E_INVALID: no
- * such key. */
-KOPI_EXPORT kopi_status kopi_config_get(const kopi_config *cfg, const char *path, const char **value, const char **origin,
-                                        kopi_error *err);
+/* A value in the form that kopi_config_set takes, and where it comes from ("default", "kopi.yaml:3:12", "KOPI_THREADS",
+ * "--set", "--threads"); either pointer may be NULL. Valid until cfg is changed. *value is NULL if the key is unset.
+ * KOPI_E_INVALID: no such key. */
+KOPI_EXPORT kopi_status kopi_config_get(const kopi_config *cfg, const char *path, const char **value,
+                                        const char **origin, kopi_error *err);
 KOPI_EXPORT size_t kopi_config_models(const kopi_config *cfg); /* number of models */
 
 typedef struct kopi_config_entry {
@@ -99,13 +103,14 @@ typedef struct kopi_config_entry {
     const char *value, *origin; /* as kopi_config_get gives them */
     int from;                   /* KOPI_FROM_... */
 } kopi_config_entry;
-/* Calls fn for every value that is set, defaults included, in the order of the table; non-zero stops and is returned. */
-KOPI_EXPORT int kopi_config_each(const kopi_config *cfg, int (*fn)(void *ctx, const kopi_config_entry *entry), void *ctx);
+/* Calls fn for every value that is set, defaults included, in the table's order; non-zero stops and is returned. */
+KOPI_EXPORT int kopi_config_each(const kopi_config *cfg, int (*fn)(void *ctx, const kopi_config_entry *entry),
+                                 void *ctx);
 
 /* Texts, NUL-terminated, freed with kopi_free.
- * print: the whole configuration as YAML, defaults included, each value with its origin behind it; it reads back as the same
- * values (apart from bytes that are not UTF-8, and paths of flags, which are relative to the working directory). schema: JSON Schema 2020-12, for editors. starter: a small file to begin with, all other
- * keys in comments. */
+ * print: the whole configuration as YAML, defaults included, each value with its origin behind it; it reads back as the
+ * same values (apart from bytes that are not UTF-8, and paths of flags, which are relative to the working directory).
+ * schema: JSON Schema 2020-12, for editors. starter: a small file to begin with, all other keys in comments. */
 KOPI_EXPORT kopi_status kopi_config_print(const kopi_config *cfg, char **text, kopi_error *err);
 KOPI_EXPORT kopi_status kopi_config_schema(char **text, kopi_error *err);
 KOPI_EXPORT kopi_status kopi_config_starter(char **text, kopi_error *err);

@@ -8,3 +8,9 @@ TESTS += tests/fuzz/fuzz_gguf
 tests_fuzz_fuzz_gguf_SOURCES = tests/fuzz/fuzz.h tests/fuzz/fuzz_gguf.c tests/fuzz/replay.c
 tests_fuzz_fuzz_gguf_CFLAGS = $(FUZZ_CFLAGS) -DKOPI_FUZZ_CORPUS='"$(FUZZ_CORPUS)/gguf"'
 tests_fuzz_fuzz_gguf_LDADD = libcore.la
+
+check_PROGRAMS += tests/fuzz/fuzz_yaml
+TESTS += tests/fuzz/fuzz_yaml
+tests_fuzz_fuzz_yaml_SOURCES = tests/fuzz/fuzz.h tests/fuzz/fuzz_yaml.c tests/fuzz/replay.c
+tests_fuzz_fuzz_yaml_CFLAGS = $(FUZZ_CFLAGS) -DKOPI_FUZZ_CORPUS='"$(FUZZ_CORPUS)/yaml"'
+tests_fuzz_fuzz_yaml_LDADD = libcore.la

@@ -150,7 +150,8 @@ START_TEST(whole_form)
     ck_assert_int_eq(kopi__config_model(c, "x y"), 0);
     ck_assert_int_eq(kopi__config_model(c, "b"), 1);
     ck_assert_int_eq(kopi_config_check(c, &err), KOPI_OK);
-    kopi_status status = kopi__config_fail(&err, kopi__config_option(c, "acme", "speed"), "acme has no option %s", "speed");
+    kopi_status status =
+        kopi__config_fail(&err, kopi__config_option(c, "acme", "speed"), "acme has no option %s", "speed");
     ck_assert_int_eq(status, KOPI_E_CONFIG);
     ck_assert_str_eq(err.text, "f.yaml:9:19: backend.options.acme.speed: acme has no option speed");
     kopi_config_free(c);
@@ -158,12 +159,16 @@ START_TEST(whole_form)
 END_TEST
 
 /* Row 67: nothing that is misspelt, misplaced or of a wrong type is passed over. */
-static const struct { const char *text, *part; } wrong[] = {
+static const struct {
+    const char *text, *part;
+} wrong[] = {
     {"backend: {thread: 4}", "f.yaml:1:11: backend: unknown key \"thread\"; did you mean backend.threads?"},
     {"backend: cpu\nmodle: x", "f.yaml:2:1: unknown key \"modle\"; did you mean model?"},
     {"threads: 4", "f.yaml:1:1: unknown key \"threads\"; did you mean backend.threads?"},
-    {"models:\n- path: x\n  top_k: 4", "f.yaml:3:3: models[0]: unknown key \"top_k\"; did you mean models[].sampling.top_k?"},
-    {"models: [{path: x, context: {num-ctx: 4}}]", "unknown key \"num-ctx\"; known here: size, batch, parallel, overflow"},
+    {"models:\n- path: x\n  top_k: 4",
+     "f.yaml:3:3: models[0]: unknown key \"top_k\"; did you mean models[].sampling.top_k?"},
+    {"models: [{path: x, context: {num-ctx: 4}}]",
+     "unknown key \"num-ctx\"; known here: size, batch, parallel, overflow"},
     {"models: [{path: x, ctx-size: 4}]", "did you mean models[].context.size?"},
     {"models: [{path: x, Type-K: f16}]", "did you mean models[].kv.type_k?"},
     {"models: [{path: x, sampling: {tempreature: 1}}]", "did you mean models[].sampling.temperature?"},
@@ -177,7 +182,8 @@ static const struct { const char *text, *part; } wrong[] = {
     {"backend: {threads: {a: 1}}", "backend.threads: one value is wanted, not a map"},
     {"backend: {threads: 2.5}", "backend.threads: \"2.5\" given; wanted: a whole number from 1 to 1024, or auto"},
     {"backend: {threads: 8x}", "\"8x\" given"},
-    {"models: [{path: x, context: {size: 1e3}}]", "models[0].context.size: \"1e3\" given; wanted: a whole number from 0 to 2147483647"},
+    {"models: [{path: x, context: {size: 1e3}}]",
+     "models[0].context.size: \"1e3\" given; wanted: a whole number from 0 to 2147483647"},
     {"backend: [cpu]", "one value is wanted, not a list"},
     {"backend:\n  options: 3", "backend.options: this is a section"},
     {"models: x.gguf", "models: a list of models is wanted"},
@@ -304,7 +310,8 @@ START_TEST(references)
     setenv("SELF", "${SELF}", 1);
     setenv("EVIL", "x: 1 # y\nlog: {level: debug}", 1);
     refused("model: ${NOPE}", "f.yaml:1:8: model: the environment variable NOPE is not set; ${NOPE:-default}");
-    refused("backend: {options: {cpu: {api_key: \"${NOPE}\"}}}", "backend.options.cpu.api_key: the environment variable NOPE");
+    refused("backend: {options: {cpu: {api_key: \"${NOPE}\"}}}",
+            "backend.options.cpu.api_key: the environment variable NOPE");
     refused("model: ${EMPTY}", "the value is empty");
     refused("backend: {threads: \"${EMPTY}\"}", "backend.threads: the value is empty; wanted: a whole number");
     refused("model: ${N", "is not ${VAR}");
@@ -313,8 +320,9 @@ START_TEST(references)
     refused("model: ${N:+x}", "is not ${VAR}");
     refused("model: ${N-x}", "is not ${VAR}");
     refused("\"${N}\": 1", "unknown key");
-    kopi_config *c = loaded("backend:\n  threads: ${N}\n  options:\n    cpu: {a: \"${EVIL}\", b: \"${SELF}\", c: $$N$N, d: \"$${N}\",\n"
-                            "          e: \"${NOPE:-d: e}\", f: \"${EMPTY:-}\", g: \"$\", h: \"a${N}b${N}\"}\n");
+    kopi_config *c = loaded(
+        "backend:\n  threads: ${N}\n  options:\n    cpu: {a: \"${EVIL}\", b: \"${SELF}\", c: $$N$N, d: \"$${N}\",\n"
+        "          e: \"${NOPE:-d: e}\", f: \"${EMPTY:-}\", g: \"$\", h: \"a${N}b${N}\"}\n");
     ck_assert_int_eq(kopi__config_int(c, "backend.threads", -1), 3);
     expect(c, "backend.options.cpu.a", "x: 1 # y\nlog: {level: debug}", NULL);
     expect(c, "log.level", "warn", "default");
@@ -341,14 +349,26 @@ END_TEST
 /* Row 70: config in /A. */
 START_TEST(paths)
 {
-    static const struct { const char *in, *out; } rows[] = {
-        {"m/x.gguf", "/A/m/x.gguf"},   {"./m/x.gguf", "/A/./m/x.gguf"}, {"../A/m/x.gguf", "/A/../A/m/x.gguf"},
-        {"/m/x.gguf", "/m/x.gguf"},    {"m/a b.gguf", "/A/m/a b.gguf"}, {"m/x/", "/A/m/x/"},
-        {"~/x.gguf", "/home/u/x.gguf"}, {"./~x", "/A/./~x"},            {"no", "/A/no"},
-        {"012", "/A/012"},             {"\"~\"", "/home/u"},            {"1:30", "/A/1:30"},
-        {"1_000", "/A/1_000"},         {"0x10", "/A/0x10"},             {".inf", "/A/.inf"},
-        {"true", "/A/true"},           {"gr\xc3\xbc\xc3\x9f.gguf", "/A/gr\xc3\xbc\xc3\x9f.gguf"},
-        {"\"null\"", "/A/null"}};
+    static const struct {
+        const char *in, *out;
+    } rows[] = {{"m/x.gguf", "/A/m/x.gguf"},
+                {"./m/x.gguf", "/A/./m/x.gguf"},
+                {"../A/m/x.gguf", "/A/../A/m/x.gguf"},
+                {"/m/x.gguf", "/m/x.gguf"},
+                {"m/a b.gguf", "/A/m/a b.gguf"},
+                {"m/x/", "/A/m/x/"},
+                {"~/x.gguf", "/home/u/x.gguf"},
+                {"./~x", "/A/./~x"},
+                {"no", "/A/no"},
+                {"012", "/A/012"},
+                {"\"~\"", "/home/u"},
+                {"1:30", "/A/1:30"},
+                {"1_000", "/A/1_000"},
+                {"0x10", "/A/0x10"},
+                {".inf", "/A/.inf"},
+                {"true", "/A/true"},
+                {"gr\xc3\xbc\xc3\x9f.gguf", "/A/gr\xc3\xbc\xc3\x9f.gguf"},
+                {"\"null\"", "/A/null"}};
     setenv("HOME", "/home/u", 1);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[200];
@@ -369,7 +389,9 @@ END_TEST
 /* Row 71: BOM, CRLF, names that other YAML versions take for booleans. */
 START_TEST(byte_details)
 {
-    kopi_config *c = loaded("\xef\xbb\xbf" "backend: cpu\r\nmodels:\r\n  - id: no\r\n    path: x.gguf\r\n    aliases: [y, 012, ~x]\r\nlog:\r\n  level: info\r\n");
+    kopi_config *c = loaded("\xef\xbb\xbf"
+                            "backend: cpu\r\nmodels:\r\n  - id: no\r\n    path: x.gguf\r\n    aliases: [y, 012, "
+                            "~x]\r\nlog:\r\n  level: info\r\n");
     expect(c, "backend.name", "cpu", "f.yaml:1:10");
     expect(c, "models[0].id", "no", "f.yaml:3:9");
     expect(c, "models[0].path", "/A/x.gguf", NULL);
@@ -415,9 +437,11 @@ END_TEST
 
 START_TEST(environment)
 {
-    static const struct { const char *text; int value; } bools[] = {{"1", 1}, {"0", 0},   {"true", 1}, {"false", 0}, {"yes", 1},
-                                                                    {"no", 0}, {"on", 1}, {"off", 0},  {"maybe", -1}, {"", -1},
-                                                                    {"2", -1}};
+    static const struct {
+        const char *text;
+        int value;
+    } bools[] = {{"1", 1},  {"0", 0},   {"true", 1},   {"false", 0}, {"yes", 1}, {"no", 0},
+                 {"on", 1}, {"off", 0}, {"maybe", -1}, {"", -1},     {"2", -1}};
     kopi_config *c = fresh();
     for (size_t i = 0; i < sizeof bools / sizeof *bools; i++) {
         setenv("KOPI_MMAP", bools[i].text, 1);
@@ -429,7 +453,8 @@ START_TEST(environment)
     setenv("KOPI_MMAP", "off", 1);
     setenv("KOPI_THREADS", "", 1);
     ck_assert_int_eq(kopi_config_load_env(c, &err), KOPI_E_CONFIG);
-    ck_assert_str_eq(err.text, "KOPI_THREADS: backend.threads: the variable is set but empty; unset it or give it a value");
+    ck_assert_str_eq(err.text,
+                     "KOPI_THREADS: backend.threads: the variable is set but empty; unset it or give it a value");
     setenv("KOPI_THREADS", "2", 1);
     setenv("KOPI_ALIAS", "a,b", 1);
     ck_assert_int_eq(kopi_config_load_env(c, &err), KOPI_OK);
@@ -463,10 +488,13 @@ END_TEST
 
 START_TEST(flags_and_set)
 {
-    static const struct { const char *flag, *value, *text; } bad_flags[] = {
+    static const struct {
+        const char *flag, *value, *text;
+    } bad_flags[] = {
         {"--threads", "0", "--threads: backend.threads: \"0\" given; wanted: a whole number from 1 to 1024, or auto"},
         {"-c", "-1", "-c: models[].context.size: \"-1\" given; wanted: a whole number from 0 to 2147483647, or auto"},
-        {"-c", "", "-c: models[].context.size: the value is empty; wanted: a whole number from 0 to 2147483647, or auto"},
+        {"-c", "",
+         "-c: models[].context.size: the value is empty; wanted: a whole number from 0 to 2147483647, or auto"},
         {"-c", NULL, "-c: a value is missing"},
         {"--no-mmap", "1", "--no-mmap: takes no value"},
         {"--bogus", "1", "--bogus: no such flag"},
@@ -476,7 +504,9 @@ START_TEST(flags_and_set)
         {"-c, --ctx-size", "1", "-c, --ctx-size: no such flag"},
         {"ctx-size", "1", "ctx-size: no such flag"},
         {"--ctx", "1", "--ctx: no such flag"}};
-    static const struct { const char *path, *value, *text; } bad_sets[] = {
+    static const struct {
+        const char *path, *value, *text;
+    } bad_sets[] = {
         {"backend.thread", "1", "--set: backend.thread: unknown key \"thread\"; did you mean backend.threads?"},
         {"", "1", "--set: : unknown key \"\""},
         {"log", "1", "--set: log: log is a section: name one of its keys"},
@@ -527,7 +557,8 @@ END_TEST
 /* --model: the id of a configured model, or a file in place of all of them. */
 START_TEST(choosing_a_model)
 {
-    const char *text = "models:\n- {id: a, path: a1, context: {size: 10}}\n- {path: b.gguf, aliases: [z], context: {size: 20}}\n";
+    const char *text =
+        "models:\n- {id: a, path: a1, context: {size: 10}}\n- {path: b.gguf, aliases: [z], context: {size: 20}}\n";
     kopi_config *c = loaded(text);
     ck_assert_int_eq(kopi_config_flag(c, "--temp", "0", &err), KOPI_OK); /* for every model */
     ck_assert(kopi__config_float(c, "models[].sampling.temperature", 1) == 0);
@@ -554,9 +585,13 @@ END_TEST
 
 START_TEST(checks_over_keys)
 {
-    static const struct { const char *text, *set, *value, *flag, *part; } rows[] = {
-        {"models: [{id: a, path: x}, {id: a, path: y}]", NULL, NULL, NULL, "f.yaml:1:33: models[1].id: models 0 and 1 are both called \"a\""},
-        {"models: [{path: x/m.gguf}, {path: y/m.gguf}]", NULL, NULL, NULL, "models[1].path: models 0 and 1 are both called \"m\""},
+    static const struct {
+        const char *text, *set, *value, *flag, *part;
+    } rows[] = {
+        {"models: [{id: a, path: x}, {id: a, path: y}]", NULL, NULL, NULL,
+         "f.yaml:1:33: models[1].id: models 0 and 1 are both called \"a\""},
+        {"models: [{path: x/m.gguf}, {path: y/m.gguf}]", NULL, NULL, NULL,
+         "models[1].path: models 0 and 1 are both called \"m\""},
         {"models: [{path: x, aliases: [q]}, {id: q, path: y}]", NULL, NULL, NULL, "both called \"q\""},
         {"backend: {name: cpu, path: x.so}", NULL, NULL, NULL, "backend.path: backend.name (f.yaml:1:17) is given too"},
         {"model: x", "models[1].context.size", "9", "q", "--set: models[1].context.size"},
@@ -612,6 +647,16 @@ START_TEST(files)
     ck_assert_str_eq(err.text, "../empty.yaml: there is no value in it");
     ck_assert_int_eq(kopi_config_load(c, "..", &err), KOPI_E_CONFIG);
     ck_assert_str_eq(err.text, "..: is a directory");
+    ck_assert_int_eq(mkfifo("fifo", 0600), 0); /* nobody writes: no waiting */
+    ck_assert_int_eq(kopi_config_load(c, "fifo", &err), KOPI_E_CONFIG);
+    ck_assert_str_eq(err.text, "fifo: there is no value in it");
+    ck_assert_int_eq(unlink("fifo"), 0);
+    ck_assert_int_eq(chmod("config.yaml", 0000), 0);
+    if (geteuid()) { /* root may read all */
+        ck_assert_int_eq(kopi_config_load(c, "config.yaml", &err), KOPI_E_CONFIG);
+        ck_assert_str_eq(err.text, "config.yaml: cannot be opened: Permission denied");
+    }
+    ck_assert_int_eq(chmod("config.yaml", 0600), 0);
     ck_assert_int_eq(kopi_config_load(c, "nope.yaml", &err), KOPI_E_CONFIG);
     ck_assert_str_eq(err.text, "nope.yaml: cannot be opened: No such file or directory");
     kopi_config_free(c);
@@ -634,12 +679,30 @@ START_TEST(value_types)
 {
     static const kopi_config_key size = {.path = "s", .type = KOPI_CONFIG_SIZE, .imin = 0, .imax = 1ll << 40};
     static const kopi_config_key duration = {.path = "d", .type = KOPI_CONFIG_DURATION, .imin = 1, .imax = 86400000};
-    static const struct { const kopi_config_key *key; const char *text; int64_t value; } rows[] = {
-        {&size, "512", 512},        {&size, "8KiB", 8192},     {&size, "1GiB", 1 << 30}, {&size, "8KB", 8000},
-        {&size, "2TiB", -1},        {&size, "-1", -1},         {&size, "", -1},          {&size, "1.5GiB", -1},
-        {&size, "9999GiB", -1},     {&duration, "250ms", 250}, {&duration, "30s", 30000}, {&duration, "10m", 600000},
-        {&duration, "2h", 7200000}, {&duration, "30", -1},     {&duration, "25h", -1},   {&duration, "0s", -1},
-        {&duration, "s", -1},       {&duration, "999999999999999h", -1}, {&duration, "1 s", -1}, {&duration, "1d", -1}};
+    static const struct {
+        const kopi_config_key *key;
+        const char *text;
+        int64_t value;
+    } rows[] = {{&size, "512", 512},
+                {&size, "8KiB", 8192},
+                {&size, "1GiB", 1 << 30},
+                {&size, "8KB", 8000},
+                {&size, "2TiB", -1},
+                {&size, "-1", -1},
+                {&size, "", -1},
+                {&size, "1.5GiB", -1},
+                {&size, "9999GiB", -1},
+                {&duration, "250ms", 250},
+                {&duration, "30s", 30000},
+                {&duration, "10m", 600000},
+                {&duration, "2h", 7200000},
+                {&duration, "30", -1},
+                {&duration, "25h", -1},
+                {&duration, "0s", -1},
+                {&duration, "s", -1},
+                {&duration, "999999999999999h", -1},
+                {&duration, "1 s", -1},
+                {&duration, "1d", -1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct kopi__setting s = {.key = rows[i].key};
         kopi_status status = kopi__value_parse(&s, &(struct kopi__raw){.texts = &rows[i].text, .n = 1}, &err);
@@ -744,13 +807,23 @@ static void same_values(const kopi_config *a, const kopi_config *b)
 
 START_TEST(print_reads_back)
 {
-    static const struct { const char *path, *value; } sets[] = {
-        {"backend.options.cpu.a", "x: 1 # \"y\"\n\\\t- {z} ${HOME} $$"}, {"backend.options.cpu.b", ""},
-        {"backend.options.cpu.c", "null"}, {"backend.options.cpu.d", "~"}, {"backend.options.cpu.e", "-"},
-        {"backend.options.cpu.f", "\xc3\xbc\xe2\x80\xa8\xf0\x9f\x98\x80\xef\xbb\xbf\x7f\x01"}, {"backend.options.cpu.g", "---"},
-        {"backend.options.cpu.h", " x "}, {"backend.options.cpu.i", "1e-05"}, {"backend.options.other.j", ".5"},
-        {"models[0].sampling.temperature", ".5"}, {"models[].sampling.top_p", "1e-05"}, {"models[1].id", "a b: c"},
-        {"plugin_dirs", "/a b:/c,d:/$e"}, {"models[0].aliases", "~,null,#x"}};
+    static const struct {
+        const char *path, *value;
+    } sets[] = {{"backend.options.cpu.a", "x: 1 # \"y\"\n\\\t- {z} ${HOME} $$"},
+                {"backend.options.cpu.b", ""},
+                {"backend.options.cpu.c", "null"},
+                {"backend.options.cpu.d", "~"},
+                {"backend.options.cpu.e", "-"},
+                {"backend.options.cpu.f", "\xc3\xbc\xe2\x80\xa8\xf0\x9f\x98\x80\xef\xbb\xbf\x7f\x01"},
+                {"backend.options.cpu.g", "---"},
+                {"backend.options.cpu.h", " x "},
+                {"backend.options.cpu.i", "1e-05"},
+                {"backend.options.other.j", ".5"},
+                {"models[0].sampling.temperature", ".5"},
+                {"models[].sampling.top_p", "1e-05"},
+                {"models[1].id", "a b: c"},
+                {"plugin_dirs", "/a b:/c,d:/$e"},
+                {"models[0].aliases", "~,null,#x"}};
     kopi_config *c = loaded(long_form), *d = fresh();
     char *text;
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
@@ -790,10 +863,13 @@ START_TEST(starter_file)
     kopi_config_set(d, "model", "/A/model.gguf", &err);
     same_values(c, d);
     kopi_config_free(c);
-    /* Any one key taken out of its comment, default or not, is known where it stands; what has a default is accepted. */
+    /* Any one key taken out of its comment, default or not, is known where it stands; what has a default is accepted.
+     */
     size_t keys = 0;
     for (char *p = text; (p = strstr(p, " # ")); p++) {
-        if (strspn(p + 3, "abcdefghijklmnopqrstuvwxyz_0123456789") == 0 || p[3 + strspn(p + 3, "abcdefghijklmnopqrstuvwxyz_0123456789")] != ':') continue;
+        if (strspn(p + 3, "abcdefghijklmnopqrstuvwxyz_0123456789") == 0 ||
+            p[3 + strspn(p + 3, "abcdefghijklmnopqrstuvwxyz_0123456789")] != ':')
+            continue;
         char *line = p;
         while (line > text && line[-1] != '\n') line--;
         if (strspn(line, " ") != (size_t)(p - line) + 1) continue;
@@ -816,7 +892,8 @@ END_TEST
 static json_t *at(json_t *root, const char *path)
 {
     char copy[200], *rest = strcpy(copy, path), *name;
-    while (root && (name = strsep(&rest, "/"))) root = *name == '0' ? json_array_get(root, 0) : json_object_get(root, name);
+    while (root && (name = strsep(&rest, "/")))
+        root = *name == '0' ? json_array_get(root, 0) : json_object_get(root, name);
     return root;
 }
 
@@ -827,9 +904,11 @@ START_TEST(json_schema)
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     ck_assert_ptr_nonnull(root);
     ck_assert(json_is_false(at(root, "additionalProperties")));
-    ck_assert_int_eq(json_integer_value(at(root, "properties/models/items/properties/context/properties/batch/default")), 512);
-    ck_assert_int_eq(json_integer_value(at(root, "properties/models/items/properties/context/properties/size/anyOf/0/maximum")),
-                     2147483647);
+    ck_assert_int_eq(
+        json_integer_value(at(root, "properties/models/items/properties/context/properties/batch/default")), 512);
+    ck_assert_int_eq(
+        json_integer_value(at(root, "properties/models/items/properties/context/properties/size/anyOf/0/maximum")),
+        2147483647);
     ck_assert_str_eq(json_string_value(at(root, "properties/models/items/required/0")), "path");
     ck_assert_str_eq(json_string_value(at(root, "properties/log/properties/level/anyOf/0/enum/0")), "error");
     ck_assert_ptr_nonnull(at(root, "properties/model"));
