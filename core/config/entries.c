@@ -26,8 +26,11 @@ kopi_status kopi_config_get(const kopi_config *c, const char *path, const char *
     const kopi_config_key *key;
     int model, n = kopi__config_view(c).n;
     kopi_status status = kopi__schema_find(path, &key, &model, err);
-    if (status == KOPI_E_CONFIG)
-        return kopi__fail_prefix(err, path), err ? (err->code = KOPI_E_INVALID) : KOPI_E_INVALID;
+    if (status == KOPI_E_CONFIG) {
+        kopi__fail_prefix(err, path);
+        if (err) err->code = KOPI_E_INVALID;
+        return KOPI_E_INVALID;
+    }
     if (status) return status;
     if (model >= n && model > 0) return kopi__fail(err, KOPI_E_INVALID, "%s: there are %d models", path, n);
     if (is_model_key(key) && model == KOPI__MODEL_ALL) model = 0;

@@ -1,4 +1,4 @@
-/* Unit tests of core/config. The numbers in comments are rows of the list of reported failures (docs/failures.md). */
+/* Unit tests of core/config. "Row n" is a row of the list of failures that users of local runtimes reported. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/config.h"
@@ -548,6 +548,16 @@ START_TEST(flags_and_set)
     ck_assert_int_eq(kopi_config_flag(c, "--plugin-dir", "/d", &err), KOPI_E_INVALID);
     ck_assert_int_eq(kopi_config_set(c, "backend.options.cpu.isa", "c", &err), KOPI_OK);
     expect(c, "backend.options.cpu.isa", "c", "--set");
+    ck_assert_int_eq(kopi_config_get(c, "log.levle", NULL, NULL, &err), KOPI_E_INVALID);
+    ck_assert_int_eq(err.code, KOPI_E_INVALID);
+    ck_assert_str_eq(err.text, "log.levle: unknown key \"levle\"; did you mean log.level?");
+    ck_assert_int_eq(kopi_config_get(c, "log", NULL, NULL, NULL), KOPI_E_INVALID);
+    char many[200] = "a";
+    for (int i = 1; i < 65; i++) strcat(many, ",a");
+    ck_assert_int_eq(kopi_config_set(c, "models[].aliases", many, &err), KOPI_E_INVALID);
+    ck_assert_str_eq(err.text, "--set: models[].aliases: more than 64 items");
+    many[strlen(many) - 2] = 0;
+    ck_assert_int_eq(kopi_config_set(c, "models[].aliases", many, &err), KOPI_OK);
     ck_assert_int_eq(kopi_config_set(c, "log.level", "info", NULL), KOPI_OK);
     ck_assert_int_eq(kopi_config_set(c, "log.level", "x", NULL), KOPI_E_INVALID);
     kopi_config_free(c);
@@ -665,6 +675,16 @@ START_TEST(files)
     setenv("XDG_CONFIG_HOME", path, 1);
     ck_assert_int_eq(kopi_config_load_standard(c, &err), KOPI_OK);
     expect(c, "log.level", "info", NULL);
+    kopi_config_free(c);
+    c = fresh();
+    setenv("XDG_CONFIG_HOME", "A", 1); /* relative: does not count */
+    setenv("HOME", path, 1);
+    ck_assert(!chdir(dir) && !mkdir("A/.config", 0700) && !rename("A/kopi", "A/.config/kopi"));
+    ck_assert_int_eq(kopi_config_load_standard(c, &err), KOPI_OK);
+    expect(c, "log.level", "info", NULL);
+    ck_assert(!rename("A/.config/kopi", "A/kopi") && !rmdir("A/.config"));
+    unsetenv("HOME");
+    ck_assert_int_eq(kopi_config_load_standard(c, &err), KOPI_OK);
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
     ck_assert_int_eq(kopi_config_load_standard(c, &err), KOPI_OK);
     kopi_config_free(c);
@@ -839,6 +859,18 @@ START_TEST(print_reads_back)
 }
 END_TEST
 
+START_TEST(print_of_raw_bytes)
+{
+    kopi_config *c = fresh();
+    char *text;
+    ck_assert_int_eq(kopi_config_flag(c, "-m", "/a\xff\xc3", &err), KOPI_OK);
+    ck_assert_int_eq(kopi_config_print(c, &text, &err), KOPI_OK);
+    ck_assert(strstr(text, "- path: \"/a\xef\xbf\xbd\xef\xbf\xbd\" "));
+    kopi__free(text);
+    kopi_config_free(c);
+}
+END_TEST
+
 START_TEST(print_without_model)
 {
     kopi_config *c = fresh(), *d = fresh();
@@ -982,6 +1014,7 @@ int main(void)
     tcase_add_test(t, table_is_sound);
     tcase_add_test(t, each_entry);
     tcase_add_test(t, print_reads_back);
+    tcase_add_test(t, print_of_raw_bytes);
     tcase_add_test(t, print_without_model);
     tcase_add_test(t, starter_file);
     tcase_add_test(t, json_schema);
