@@ -33,12 +33,13 @@ static char *end(const struct cf_buf *b) { return (char *)b->map + b->map_size -
 
 void cf_buf_fill(const struct cf_buf *b) { memset(begin(b), CF_FILL, (size_t)(end(b) - begin(b))); }
 
-bool cf_buf_intact(const struct cf_buf *b, size_t used)
+static bool filled(const char *from, const char *to)
 {
-    for (const char *p = begin(b); p < end(b); p++)
-        if ((p < b->data || p >= b->data + used) && (unsigned char)*p != CF_FILL) return false;
-    return true;
+    while (from < to && (unsigned char)*from == CF_FILL) from++;
+    return from >= to;
 }
+
+bool cf_buf_intact(const struct cf_buf *b, size_t used) { return filled(begin(b), b->data) && filled(b->data + used, end(b)); }
 
 void cf_buf_read_only(const struct cf_buf *b, bool yes)
 {

@@ -19,7 +19,7 @@ static uint32_t u32_at(const uint8_t *p)
 /* ---- blocks of 32 --------------------------------------------------------------------------------------------------- */
 
 /* 16 bytes: the low nibbles are elements 0-15, the high ones 16-31. */
-static void nibbles(const uint8_t *qs, int16_t *q)
+static void nibbles(const uint8_t *restrict qs, int16_t *restrict q)
 {
     for (int i = 0; i < 16; i++) {
         q[i] = qs[i] & 15;
@@ -28,7 +28,7 @@ static void nibbles(const uint8_t *qs, int16_t *q)
 }
 
 /* Bit i of the 32 is bit 4 of element i. */
-static void fifth_bits(const uint8_t *qh, int16_t *q)
+static void fifth_bits(const uint8_t *restrict qh, int16_t *restrict q)
 {
     uint32_t bits = u32_at(qh);
     for (int i = 0; i < 32; i++) q[i] |= (int16_t)((bits >> i & 1) << 4);
@@ -39,7 +39,7 @@ static void subtract(int16_t *q, int16_t zero)
     for (int i = 0; i < 32; i++) q[i] = (int16_t)(q[i] - zero);
 }
 
-static void block_q4_0(const uint8_t *p, struct cpu_block32 *b) /* d, qs[16] */
+static void block_q4_0(const uint8_t *restrict p, struct cpu_block32 *restrict b) /* d, qs[16] */
 {
     b->d = f16_at(p);
     b->m = 0;
@@ -47,14 +47,14 @@ static void block_q4_0(const uint8_t *p, struct cpu_block32 *b) /* d, qs[16] */
     subtract(b->q, 8);
 }
 
-static void block_q4_1(const uint8_t *p, struct cpu_block32 *b) /* d, m, qs[16] */
+static void block_q4_1(const uint8_t *restrict p, struct cpu_block32 *restrict b) /* d, m, qs[16] */
 {
     b->d = f16_at(p);
     b->m = f16_at(p + 2);
     nibbles(p + 4, b->q);
 }
 
-static void block_q5_0(const uint8_t *p, struct cpu_block32 *b) /* d, qh[4], qs[16] */
+static void block_q5_0(const uint8_t *restrict p, struct cpu_block32 *restrict b) /* d, qh[4], qs[16] */
 {
     b->d = f16_at(p);
     b->m = 0;
@@ -63,7 +63,7 @@ static void block_q5_0(const uint8_t *p, struct cpu_block32 *b) /* d, qh[4], qs[
     subtract(b->q, 16);
 }
 
-static void block_q5_1(const uint8_t *p, struct cpu_block32 *b) /* d, m, qh[4], qs[16] */
+static void block_q5_1(const uint8_t *restrict p, struct cpu_block32 *restrict b) /* d, m, qh[4], qs[16] */
 {
     b->d = f16_at(p);
     b->m = f16_at(p + 2);
@@ -71,14 +71,14 @@ static void block_q5_1(const uint8_t *p, struct cpu_block32 *b) /* d, m, qh[4], 
     fifth_bits(p + 4, b->q);
 }
 
-static void block_q8_0(const uint8_t *p, struct cpu_block32 *b) /* d, qs[32] */
+static void block_q8_0(const uint8_t *restrict p, struct cpu_block32 *restrict b) /* d, qs[32] */
 {
     b->d = f16_at(p);
     b->m = 0;
     for (int i = 0; i < 32; i++) b->q[i] = (int8_t)p[2 + i];
 }
 
-static void block_iq4_nl(const uint8_t *p, struct cpu_block32 *b) /* d, qs[16]: indices into a table of values */
+static void block_iq4_nl(const uint8_t *restrict p, struct cpu_block32 *restrict b) /* d, qs[16]: indices into a table of values */
 {
     static const int8_t value[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
     b->d = f16_at(p);
@@ -90,7 +90,7 @@ static void block_iq4_nl(const uint8_t *p, struct cpu_block32 *b) /* d, qs[16]: 
 /* ---- blocks of 256 -------------------------------------------------------------------------------------------------- */
 
 /* 64 bytes of 2-bit numbers: byte l of each half holds elements l, l + 32, l + 64, l + 96 of that half. */
-static void pairs_of_bits(const uint8_t *qs, int16_t *q)
+static void pairs_of_bits(const uint8_t *restrict qs, int16_t *restrict q)
 {
     for (int half = 0; half < 2; half++)
         for (int quarter = 0; quarter < 4; quarter++)
@@ -98,7 +98,7 @@ static void pairs_of_bits(const uint8_t *qs, int16_t *q)
 }
 
 /* 128 bytes of 4-bit numbers: byte l of each 32 holds elements l and l + 32 of its 64. */
-static void wide_nibbles(const uint8_t *qs, int16_t *q)
+static void wide_nibbles(const uint8_t *restrict qs, int16_t *restrict q)
 {
     for (int part = 0; part < 4; part++)
         for (int l = 0; l < 32; l++) {
@@ -108,14 +108,14 @@ static void wide_nibbles(const uint8_t *qs, int16_t *q)
 }
 
 /* q times the scale of its sixteen. */
-static void scale_sixteens(int16_t *q, const int16_t *sc)
+static void scale_sixteens(int16_t *restrict q, const int16_t *restrict sc)
 {
     for (int j = 0; j < 16; j++)
         for (int i = 0; i < 16; i++) q[16 * j + i] = (int16_t)(q[16 * j + i] * sc[j]);
 }
 
 /* Eight scales and eight minimums of 6 bits in 12 bytes, each for 32 elements. */
-static void scales_and_mins(const uint8_t *s, int16_t *sc, int16_t *mn)
+static void scales_and_mins(const uint8_t *restrict s, int16_t *restrict sc, int16_t *restrict mn)
 {
     for (int j = 0; j < 8; j++) {
         int scale = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | s[j - 4] >> 6 << 4;
@@ -125,7 +125,7 @@ static void scales_and_mins(const uint8_t *s, int16_t *sc, int16_t *mn)
     }
 }
 
-static void block_q2_k(const uint8_t *p, struct cpu_block256 *b) /* scales[16], qs[64], d, dmin */
+static void block_q2_k(const uint8_t *restrict p, struct cpu_block256 *restrict b) /* scales[16], qs[64], d, dmin */
 {
     int16_t sc[16];
     b->d = f16_at(p + 80);
@@ -138,7 +138,7 @@ static void block_q2_k(const uint8_t *p, struct cpu_block256 *b) /* scales[16], 
     scale_sixteens(b->q, sc);
 }
 
-static void block_q3_k(const uint8_t *p, struct cpu_block256 *b) /* hmask[32], qs[64], scales[12], d */
+static void block_q3_k(const uint8_t *restrict p, struct cpu_block256 *restrict b) /* hmask[32], qs[64], scales[12], d */
 {
     int16_t sc[16];
     const uint8_t *s = p + 96;
@@ -155,7 +155,7 @@ static void block_q3_k(const uint8_t *p, struct cpu_block256 *b) /* hmask[32], q
     scale_sixteens(b->q, sc);
 }
 
-static void block_q4_k(const uint8_t *p, struct cpu_block256 *b) /* d, dmin, scales[12], qs[128] */
+static void block_q4_k(const uint8_t *restrict p, struct cpu_block256 *restrict b) /* d, dmin, scales[12], qs[128] */
 {
     int16_t sc[16];
     b->d = f16_at(p);
@@ -165,7 +165,7 @@ static void block_q4_k(const uint8_t *p, struct cpu_block256 *b) /* d, dmin, sca
     scale_sixteens(b->q, sc);
 }
 
-static void block_q5_k(const uint8_t *p, struct cpu_block256 *b) /* d, dmin, scales[12], qh[32], qs[128] */
+static void block_q5_k(const uint8_t *restrict p, struct cpu_block256 *restrict b) /* d, dmin, scales[12], qh[32], qs[128] */
 {
     int16_t sc[16];
     b->d = f16_at(p);
@@ -177,7 +177,7 @@ static void block_q5_k(const uint8_t *p, struct cpu_block256 *b) /* d, dmin, sca
     scale_sixteens(b->q, sc);
 }
 
-static void block_q6_k(const uint8_t *p, struct cpu_block256 *b) /* ql[128], qh[64], scales[16], d */
+static void block_q6_k(const uint8_t *restrict p, struct cpu_block256 *restrict b) /* ql[128], qh[64], scales[16], d */
 {
     int16_t sc[16], high[256];
     b->d = f16_at(p + 208);

@@ -2,7 +2,7 @@
  * the definition, the header the text of it.
  *
  * The .c files that include this header (all but plugin.c) are compiled once per level of the instruction set: `baseline` and,
- * on x86-64, `v3` (AVX2, FMA, F16C). CPU_LEVEL names the level in every symbol that leaves a file. Same source, same bits. */
+ * on x86-64, `v3` (AVX2, FMA). CPU_LEVEL names the level in every symbol that leaves a file. Same source, same bits. */
 #ifndef CPU_KERNELS_H
 #define CPU_KERNELS_H
 

@@ -59,13 +59,17 @@ static void quantized(const kopi_kctx *k, const kopi_tensor *w, const char *rows
 
 /* ---- any weights, F32 activations ------------------------------------------------------------------------------------ */
 
-/* LANES rows as F32, interleaved: column i of lane l at wide[i * LANES + l]; absent rows are 0. line: room for one row. */
-static void interleave(const char *rows, int64_t stride, int64_t n_rows, const struct cpu_format *f, int64_t len, float *wide,
-                       float *line)
+/* LANES rows as F32, interleaved: column i of lane l at wide[i * LANES + l]; absent rows are 0. PIECE columns at a time, which
+ * stay in the first cache; the pieces are a multiple of every block. */
+static void interleave(const char *rows, int64_t stride, int64_t n_rows, const struct cpu_format *f, int64_t len, float *wide)
 {
-    for (int64_t l = 0; l < LANES; l++) {
-        if (l < n_rows) f->to_f32(rows + l * stride, line, len);
-        for (int64_t i = 0; i < len; i++) wide[i * LANES + l] = l < n_rows ? line[i] : 0;
+    enum { PIECE = 256 };
+    float line[LANES][PIECE + 16] = {{0}}; /* + 16: else all lanes meet in few cache sets */
+    for (int64_t at = 0; at < len; at += PIECE) {
+        int64_t n = len - at < PIECE ? len - at : PIECE;
+        for (int64_t l = 0; l < n_rows; l++) f->to_f32(rows + l * stride + at / f->len * f->bytes, line[l], n);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t l = 0; l < LANES; l++) wide[(at + i) * LANES + l] = line[l][i];
     }
 }
 
@@ -81,11 +85,11 @@ static void plain(const kopi_kctx *k, const kopi_tensor *w, const char *rows, co
                   const struct cpu_rows *x, const struct cpu_rows *y, const float *bias)
 {
     int64_t len = w->dim[0].n, n = w->dim[1].n;
-    float *wide = k->scratch, *line = wide + len * LANES, out[LANES];
+    float *wide = k->scratch, out[LANES];
     struct cpu_range part = cpu__share(k, (n + LANES - 1) / LANES);
     for (int64_t r = part.begin * LANES; r < n && r < part.end * LANES; r += LANES) {
         int64_t n_rows = n - r < LANES ? n - r : LANES;
-        interleave(rows + r * w->nb[1], w->nb[1], n_rows, f, len, wide, line);
+        interleave(rows + r * w->nb[1], w->nb[1], n_rows, f, len, wide);
         for (int64_t t = 0; t < x->n; t++) {
             chains(wide, cpu__row(x, t), len, out);
             for (int64_t l = 0; l < n_rows; l++) store(y, t, r + l, out[l], bias);
@@ -98,7 +102,7 @@ CPU_SCRATCH(linear)
     const kopi_tensor *w = kopi_tensor_at(p, op->in[1]);
     uint64_t len = (uint64_t)w->dim[0].n;
     const struct cpu_format *f = cpu__format(w->dtype);
-    if (kopi_tensor_at(p, op->in[0])->dtype == KOPI_DTYPE_F32) return (LANES + 1) * len * sizeof(float);
+    if (kopi_tensor_at(p, op->in[0])->dtype == KOPI_DTYPE_F32) return LANES * len * sizeof(float);
     return len / f->len * (f->len == 32 ? sizeof(struct cpu_block32) : sizeof(struct cpu_block256));
 }
 

@@ -19,7 +19,7 @@ if X86
 noinst_LTLIBRARIES += plugins/cpu/libv3.la
 plugins_cpu_libv3_la_SOURCES = $(cpu_kernels)
 plugins_cpu_libv3_la_CPPFLAGS = -I$(top_srcdir)/include -DCPU_LEVEL=v3
-plugins_cpu_libv3_la_CFLAGS = $(CPU_CFLAGS) -mavx2 -mfma -mf16c
+plugins_cpu_libv3_la_CFLAGS = $(CPU_CFLAGS) -mavx2 -mfma
 kopi_cpu_la_CPPFLAGS += -DCPU_HAVE_V3=1
 kopi_cpu_la_LIBADD += plugins/cpu/libv3.la
 endif

@@ -20,7 +20,7 @@ struct options {
 static bool v3_runs(void)
 {
 #if CPU_HAVE_V3
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #else
     return false;
 #endif
@@ -43,7 +43,7 @@ static kopi_status read_options(const kopi_host *host, struct options *o)
     if (isa && strcmp(isa, "auto") != 0) {
         if (strcmp(isa, "baseline") != 0 && strcmp(isa, "v3") != 0)
             return refuse(host, "isa", isa, "allowed are auto, baseline and v3");
-        if (strcmp(isa, "v3") == 0 && !v3) return refuse(host, "isa", isa, "it needs AVX2, FMA and F16C; allowed here are auto and baseline");
+        if (strcmp(isa, "v3") == 0 && !v3) return refuse(host, "isa", isa, "it needs AVX2 and FMA; allowed here are auto and baseline");
         v3 = strcmp(isa, "v3") == 0;
     }
     o->kernels = &cpu__kernels_baseline;

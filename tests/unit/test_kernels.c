@@ -38,7 +38,7 @@ static struct cf_counts compare(const struct cf_side *a, const struct cf_side *b
 static bool has_v3(void)
 {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #else
     return false;
 #endif
