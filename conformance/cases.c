@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- helpers -------------------------------------------------------------------------------------------------------- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 #define N(list) (sizeof(list) / sizeof *(list))
 #define PICK(k, ...) cf_pick(&(k)->random, (const uint32_t[]){__VA_ARGS__}, N(((const uint32_t[]){__VA_ARGS__})))
@@ -80,7 +80,7 @@ static int64_t length(struct cf_case *k)
     return len == 1 ? 1 + cf_below(&k->random, 300) : len * (1 + cf_below(&k->random, len == 32 ? 24 : 4));
 }
 
-/* ---- one function per kind ------------------------------------------------------------------------------------------ */
+/* ---- one function per kind --------------------------------------------------------------------------------------- */
 
 static void embed(struct cf_case *k, struct cf_program *c)
 {
@@ -108,14 +108,16 @@ static void norm(struct cf_case *k, struct cf_program *c)
     tokens(k, c, 20);
     say(k, " n=%d heads=%d %s", (int)n, (int)heads, kind == KOPI_NORM_RMS ? "rms" : "layer");
     c->params[0].norm = (kopi_norm_params){kind, coin(k) ? 1e-5f : 1e-6f};
-    int32_t x = input(k, c, n, heads, KOPI_DIM_TOK), w = PICK(k, 1, 1, 0) ? vector(k, c, n) : -1, b = coin(k) ? vector(k, c, n) : -1;
+    int32_t x = input(k, c, n, heads, KOPI_DIM_TOK), w = PICK(k, 1, 1, 0) ? vector(k, c, n) : -1,
+            b = coin(k) ? vector(k, c, n) : -1;
     int32_t y = output_for(k, c, x, n, heads);
     OP(c, KOPI_OP_NORM, LIST(x, w, b), LIST(y), &c->params[0].norm);
 }
 
 static void quantize(struct cf_case *k, struct cf_program *c)
 {
-    int64_t n = k->dtype == KOPI_DTYPE_A8_32 ? 32 * (1 + cf_below(&k->random, 24)) : 256 * (1 + cf_below(&k->random, 4));
+    int64_t n =
+        k->dtype == KOPI_DTYPE_A8_32 ? 32 * (1 + cf_below(&k->random, 24)) : 256 * (1 + cf_below(&k->random, 4));
     tokens(k, c, 20);
     say(k, " n=%d", (int)n);
     int32_t x = input(k, c, n, 1, KOPI_DIM_TOK), y = cf_output(c, k->dtype, n, 1, KOPI_DIM_TOK);
@@ -127,7 +129,8 @@ static void linear(struct cf_case *k, struct cf_program *c)
 {
     int64_t len = length(k), n = 1 + cf_below(&k->random, 75);
     bool head = PICK(k, 0, 0, 1);
-    uint32_t a = k->quantize ? kopi_activation_dtype(k->dtype) : KOPI_DTYPE_F32, sym = head ? KOPI_DIM_OUT : KOPI_DIM_TOK;
+    uint32_t a = k->quantize ? kopi_activation_dtype(k->dtype) : KOPI_DTYPE_F32,
+             sym = head ? KOPI_DIM_OUT : KOPI_DIM_TOK;
     tokens(k, c, 40);
     if (head) want_some(k, c);
     say(k, " k=%d n=%d", (int)len, (int)n);
@@ -147,28 +150,34 @@ static void linear(struct cf_case *k, struct cf_program *c)
 
 static void rope(struct cf_case *k, struct cf_program *c)
 {
-    int64_t n = 2 * (1 + cf_below(&k->random, 64)), heads = PICK(k, 1, 2, 5), n_rot = coin(k) ? n : 2 * (1 + cf_below(&k->random, (uint32_t)n / 2));
+    int64_t n = 2 * (1 + cf_below(&k->random, 64)), heads = PICK(k, 1, 2, 5),
+            n_rot = coin(k) ? n : 2 * (1 + cf_below(&k->random, (uint32_t)n / 2));
     uint32_t pairing = PICK(k, KOPI_ROPE_INTERLEAVED, KOPI_ROPE_HALF);
     tokens(k, c, 20);
-    say(k, " n=%d rot=%d heads=%d %s", (int)n, (int)n_rot, (int)heads, pairing == KOPI_ROPE_HALF ? "half" : "interleaved");
+    say(k, " n=%d rot=%d heads=%d %s", (int)n, (int)n_rot, (int)heads,
+        pairing == KOPI_ROPE_HALF ? "half" : "interleaved");
     c->params[0].rope = (kopi_rope_params){pairing, (uint32_t)n_rot};
-    int32_t table = cf_table(c, 2, n_rot / 2, c->n_tok), x = input(k, c, n, heads, KOPI_DIM_TOK), y = output_for(k, c, x, n, heads);
+    int32_t table = cf_table(c, 2, n_rot / 2, c->n_tok), x = input(k, c, n, heads, KOPI_DIM_TOK),
+            y = output_for(k, c, x, n, heads);
     cf_floats(&k->random, CF_MILD, c->t[table].data, (size_t)n_rot * c->n_tok);
     OP(c, KOPI_OP_ROPE, LIST(x, table), LIST(y), &c->params[0].rope);
 }
 
 static void attn(struct cf_case *k, struct cf_program *c)
 {
-    uint32_t kv_heads = PICK(k, 1, 2, 3), per = PICK(k, 1, 2, 7), nk = PICK(k, 8, 64, 80, 96, 20), nv = coin(k) ? nk : PICK(k, 16, 64, 40);
+    uint32_t kv_heads = PICK(k, 1, 2, 3), per = PICK(k, 1, 2, 7), nk = PICK(k, 8, 64, 80, 96, 20),
+             nv = coin(k) ? nk : PICK(k, 16, 64, 40);
     uint32_t window = PICK(k, 0, 0, 1, 3, 40, 300), page = PICK(k, 64, 64, 32, 256);
     tokens(k, c, per < 7 && kv_heads < 3 ? PICK(k, 20, 70, 300, 640) : 40);
     say(k, " kv_heads=%u x%u dim=%u/%u", kv_heads, per, nk, nv);
     if (window) say(k, " window=%u", window);
     float scale = PICK(k, 0, 0, 1) ? 4.0f : kopi_exp(-0.5f * 4.0f);
     c->params[0].kv_write = (kopi_kv_write_params){kv_heads, nk, nv, 0};
-    c->params[1].attn = (kopi_attn_params){kv_heads * per, kv_heads, nk, nv, scale, PICK(k, 0, 0, 1) ? 30.0f : 0.0f, window, 0};
+    c->params[1].attn =
+        (kopi_attn_params){kv_heads * per, kv_heads, nk, nv, scale, PICK(k, 0, 0, 1) ? 30.0f : 0.0f, window, 0};
     int32_t q = input(k, c, nk, kv_heads * per, KOPI_DIM_TOK), key = input(k, c, nk, kv_heads, KOPI_DIM_TOK);
-    int32_t value = input(k, c, nv, kv_heads, KOPI_DIM_TOK), y = cf_output(c, KOPI_DTYPE_F32, nv, kv_heads * per, KOPI_DIM_TOK);
+    int32_t value = input(k, c, nv, kv_heads, KOPI_DIM_TOK),
+            y = cf_output(c, KOPI_DTYPE_F32, nv, kv_heads * per, KOPI_DIM_TOK);
     cf_kv_cache(c, k->dtype, (int64_t)nk * kv_heads, (int64_t)nv * kv_heads, page, cf_next(&k->random));
     OP(c, KOPI_OP_KV_WRITE, LIST(key, value), LIST(c->kv[0], c->kv[1]), &c->params[0].kv_write);
     OP(c, KOPI_OP_ATTN, LIST(q, c->kv[0], c->kv[1]), LIST(y), &c->params[1].attn);
@@ -200,7 +209,8 @@ static void by_value(struct cf_case *k, struct cf_program *c, uint32_t op)
     int64_t n = 1 + cf_below(&k->random, 300);
     tokens(k, c, 20);
     say(k, " n=%d", (int)n);
-    c->params[0].scale = (kopi_scale_params){op == KOPI_OP_SOFTCAP ? 1.0f + (float)cf_below(&k->random, 50) : cf_normal(&k->random), 0};
+    c->params[0].scale =
+        (kopi_scale_params){op == KOPI_OP_SOFTCAP ? 1.0f + (float)cf_below(&k->random, 50) : cf_normal(&k->random), 0};
     int32_t x = input(k, c, n, 1, KOPI_DIM_TOK), y = output_for(k, c, x, n, 1);
     OP(c, op, LIST(x), LIST(y), &c->params[0].scale);
 }
@@ -217,9 +227,10 @@ static void gather(struct cf_case *k, struct cf_program *c)
     cf_op(c, KOPI_OP_GATHER, LIST(x), LIST(y), NULL, 0);
 }
 
-static const uint32_t weights[] = {KOPI_DTYPE_F32,  KOPI_DTYPE_F16,  KOPI_DTYPE_BF16, KOPI_DTYPE_Q4_0,   KOPI_DTYPE_Q4_1,
-                                   KOPI_DTYPE_Q5_0, KOPI_DTYPE_Q5_1, KOPI_DTYPE_Q8_0, KOPI_DTYPE_IQ4_NL, KOPI_DTYPE_Q2_K,
-                                   KOPI_DTYPE_Q3_K, KOPI_DTYPE_Q4_K, KOPI_DTYPE_Q5_K, KOPI_DTYPE_Q6_K};
+static const uint32_t weights[] = {KOPI_DTYPE_F32,    KOPI_DTYPE_F16,  KOPI_DTYPE_BF16, KOPI_DTYPE_Q4_0,
+                                   KOPI_DTYPE_Q4_1,   KOPI_DTYPE_Q5_0, KOPI_DTYPE_Q5_1, KOPI_DTYPE_Q8_0,
+                                   KOPI_DTYPE_IQ4_NL, KOPI_DTYPE_Q2_K, KOPI_DTYPE_Q3_K, KOPI_DTYPE_Q4_K,
+                                   KOPI_DTYPE_Q5_K,   KOPI_DTYPE_Q6_K};
 static const uint32_t kv[] = {KOPI_DTYPE_F32, KOPI_DTYPE_F16}, a8[] = {KOPI_DTYPE_A8_32, KOPI_DTYPE_A8_256};
 
 static const struct cf_kind kinds[] = {

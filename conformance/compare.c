@@ -24,7 +24,7 @@ static void tell(struct bench *b, enum cf_verdict v, const char *name, const cha
     if (b->o->report.line) b->o->report.line(b->o->report.ctx, v, name, detail);
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------------------ */
+/* ---- comparing --------------------------------------------------------------------------------------------------- */
 
 static uint32_t bits_at(const char *p)
 {
@@ -41,12 +41,12 @@ static bool same(const struct cf_image *a, const struct cf_image *b, bool f32, c
         if (f32 ? bits_at(a->rows + i) == bits_at(b->rows + i) : a->rows[i] == b->rows[i]) continue;
         uint64_t row = i / a->row_bytes, at = i % a->row_bytes / size;
         if (f32)
-            snprintf(text, n, "row %llu element %llu: %08x (%g), expected %08x (%g)", (unsigned long long)row, (unsigned long long)at,
-                     bits_at(b->rows + i), (double)kopi_bits_f32(bits_at(b->rows + i)), bits_at(a->rows + i),
-                     (double)kopi_bits_f32(bits_at(a->rows + i)));
+            snprintf(text, n, "row %llu element %llu: %08x (%g), expected %08x (%g)", (unsigned long long)row,
+                     (unsigned long long)at, bits_at(b->rows + i), (double)kopi_bits_f32(bits_at(b->rows + i)),
+                     bits_at(a->rows + i), (double)kopi_bits_f32(bits_at(a->rows + i)));
         else
-            snprintf(text, n, "row %llu byte %llu: %02x, expected %02x", (unsigned long long)row, (unsigned long long)at,
-                     (unsigned char)b->rows[i], (unsigned char)a->rows[i]);
+            snprintf(text, n, "row %llu byte %llu: %02x, expected %02x", (unsigned long long)row,
+                     (unsigned long long)at, (unsigned char)b->rows[i], (unsigned char)a->rows[i]);
         return false;
     }
     return true;
@@ -66,21 +66,25 @@ static bool near(const struct cf_image *a, const struct cf_image *b, float bound
     return false;
 }
 
-static bool outputs_agree(const struct cf_program *a, const struct cf_program *b, bool exact, float bound, char *text, size_t n)
+static bool outputs_agree(const struct cf_program *a, const struct cf_program *b, bool exact, float bound, char *text,
+                          size_t n)
 {
-    for (uint32_t i = 0, k = 0; i < a->p.n_tensors; i++) { /* the k-th output of a is that of b: they may differ by a QUANTIZE */
+    for (uint32_t i = 0, k = 0; i < a->p.n_tensors;
+         i++) { /* the k-th output of a is that of b: they may differ by a QUANTIZE */
         if (!a->out[i].rows) continue;
         while (!b->out[k].rows) k++;
         bool f32 = a->t[i].dtype == KOPI_DTYPE_F32;
-        if (exact || !f32 ? !same(&a->out[i], &b->out[k], f32, text, n) : !near(&a->out[i], &b->out[k], bound, text, n)) return false;
+        if (exact || !f32 ? !same(&a->out[i], &b->out[k], f32, text, n) : !near(&a->out[i], &b->out[k], bound, text, n))
+            return false;
         k++;
     }
     for (int w = 0; w < 2; w++) /* a KV cache rounds by rule, whatever the device */
-        if (a->kv[w] >= 0 && !same(&a->kv_rows[w], &b->kv_rows[w], a->t[a->kv[w]].dtype == KOPI_DTYPE_F32, text, n)) return false;
+        if (a->kv[w] >= 0 && !same(&a->kv_rows[w], &b->kv_rows[w], a->t[a->kv[w]].dtype == KOPI_DTYPE_F32, text, n))
+            return false;
     return true;
 }
 
-/* ---- one case ------------------------------------------------------------------------------------------------------- */
+/* ---- one case ---------------------------------------------------------------------------------------------------- */
 
 struct subject_case {
     const struct cf_kind *kind;
@@ -94,10 +98,18 @@ static bool build(const struct subject_case *k, struct cf_instance *i, struct cf
 {
     for (int quantize = 1; quantize >= 0; quantize--) {
         const struct cf_weight_type *w = cf_weight_type(k->dtype);
-        struct cf_case one = {.dtype = k->dtype, .values = k->values, .random = {k->seed}, .quantize = quantize, .name = name,
+        struct cf_case one = {.dtype = k->dtype,
+                              .values = k->values,
+                              .random = {k->seed},
+                              .quantize = quantize,
+                              .name = name,
                               .name_size = n};
         snprintf(name, n, "%s%s%s %s", k->kind->name, k->kind->types ? " " : "",
-                 !k->kind->types ? "" : w ? w->name : k->dtype == KOPI_DTYPE_A8_32 ? "a8_32" : "a8_256", cf_values_name(k->values));
+                 !k->kind->types                ? ""
+                 : w                            ? w->name
+                 : k->dtype == KOPI_DTYPE_A8_32 ? "a8_32"
+                                                : "a8_256",
+                 cf_values_name(k->values));
         k->kind->build(&one, c);
         cf_program_finish(c);
         if (cf_takes(i, c)) return true;
@@ -117,7 +129,8 @@ static const struct variant variants[] = {{0, CF_WHOLE, "whole"},
                                           {0, CF_ONE_BY_ONE, "token by token"},
                                           {1, CF_UNEVEN, "uneven pieces, 3 workers"}};
 
-/* All variants of the subject against `want`; after the first one a device that isn't exact is held to its own result. */
+/* All variants of the subject against `want`; after the first one a device that isn't exact is held to its own result.
+ */
 static bool check_variants(struct bench *b, const struct subject_case *k, struct cf_program *want, char *text, size_t n)
 {
     bool exact = b->ref.device.flags & b->sub[0].device.flags & KOPI_DEVICE_EXACT, ok = true;
@@ -131,10 +144,8 @@ static bool check_variants(struct bench *b, const struct subject_case *k, struct
         if (ok) ok = outputs_agree(want, &now, exact, k->kind->bound, what, sizeof what);
         if (ok && v && repeatable && !exact) ok = outputs_agree(&first, &now, true, 0, what, sizeof what);
         if (!ok) snprintf(text, n, "%s, %s: %s", cf_code(i, &now), variants[v].name, what);
-        if (v)
-            cf_program_free(&now);
-        else
-            first = now; /* only its rows are read */
+        if (v) cf_program_free(&now);
+        else first = now; /* only its rows are read */
     }
     cf_program_free(&first);
     return ok;
@@ -151,8 +162,7 @@ static void run_case(struct bench *b, const struct subject_case *k)
         cf_program_free(&want);
         return;
     }
-    if (!build(k, &b->sub[0], &probe, other, sizeof other))
-        tell(b, CF_SKIP, name, "not claimed");
+    if (!build(k, &b->sub[0], &probe, other, sizeof other)) tell(b, CF_SKIP, name, "not claimed");
     else {
         snprintf(text, sizeof text, "%s", cf_code(&b->sub[0], &probe));
         cf_program_free(&probe);
@@ -160,15 +170,13 @@ static void run_case(struct bench *b, const struct subject_case *k)
             char wrong[600];
             snprintf(wrong, sizeof wrong, "run by '%s', expected '%s'", text, b->subject->expect);
             tell(b, CF_FAIL, name, wrong);
-        } else if (cf_drive(&b->ref, &want, 1, CF_WHOLE, other, sizeof other) != KOPI_OK)
-            tell(b, CF_FAIL, name, other);
-        else
-            tell(b, check_variants(b, k, &want, text, sizeof text) ? CF_PASS : CF_FAIL, name, text);
+        } else if (cf_drive(&b->ref, &want, 1, CF_WHOLE, other, sizeof other) != KOPI_OK) tell(b, CF_FAIL, name, other);
+        else tell(b, check_variants(b, k, &want, text, sizeof text) ? CF_PASS : CF_FAIL, name, text);
     }
     cf_program_free(&want);
 }
 
-/* ---- all cases ------------------------------------------------------------------------------------------------------ */
+/* ---- all cases --------------------------------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -183,12 +191,14 @@ static void run_kind(struct bench *b, const struct cf_kind *kind)
     for (uint32_t t = 0; t < n_types; t++)
         for (uint32_t r = 0; r < rounds; r++)
             for (enum cf_values v = CF_MILD; v < (exact ? CF_N_VALUES : CF_WIDE); v++) {
-                const struct subject_case k = {kind, kind->types ? kind->types[t] : 0, v, mix(b->o->seed, r * 64 + t * 4 + v)};
+                const struct subject_case k = {kind, kind->types ? kind->types[t] : 0, v,
+                                               mix(b->o->seed, r * 64 + t * 4 + v)};
                 run_case(b, &k);
             }
 }
 
-kopi_status cf_compare(const struct cf_side *reference, const struct cf_side *subject, const struct cf_options *o, struct cf_counts *counts)
+kopi_status cf_compare(const struct cf_side *reference, const struct cf_side *subject, const struct cf_options *o,
+                       struct cf_counts *counts)
 {
     struct bench b = {.o = o, .counts = counts, .reference = reference, .subject = subject};
     uint32_t n, open = 0;

@@ -1,6 +1,6 @@
-/* conformance/conform.h - drives a backend plugin through kopi_plugin_v1 alone, with a host of its own and programs of one or
- * two operations, and compares what it computes with another instance, in the manner of checkasm. Used by the unit tests and
- * by `kopi backends check`. Includes nothing of kopi but the plugin headers. */
+/* conformance/conform.h - drives a backend plugin through kopi_plugin_v1 alone, with a host of its own and programs of
+ * one or two operations, and compares what it computes with another instance, in the manner of checkasm. Used by the
+ * unit tests and by `kopi backends check`. Includes nothing of kopi but the plugin headers. */
 #ifndef KOPI_CONFORM_H
 #define KOPI_CONFORM_H
 
@@ -22,8 +22,8 @@ struct cf_report {
 
 struct cf_options {
     uint64_t seed;
-    uint32_t rounds;       /* random cases per operation and type; 0: 1 */
-    const char *only;      /* cases whose name contains this; NULL: all */
+    uint32_t rounds;  /* random cases per operation and type; 0: 1 */
+    const char *only; /* cases whose name contains this; NULL: all */
     struct cf_report report;
 };
 
@@ -31,9 +31,9 @@ struct cf_counts {
     uint32_t passed, failed, skipped;
 };
 
-/* Runs every case that `reference` takes on both. Two devices with KOPI_DEVICE_EXACT must give equal bits (NaNs are equal), others
- * stay within a bound per operation. `subject` must also agree with itself for 1, 3 and 16 workers and for any split of the
- * tokens, where it claims EXACT or REPEATABLE. What `subject` doesn't claim is skipped. */
+/* Runs every case that `reference` takes on both. Two devices with KOPI_DEVICE_EXACT must give equal bits (NaNs are
+ * equal), others stay within a bound per operation. `subject` must also agree with itself for 1, 3 and 16 workers and
+ * for any split of the tokens, where it claims EXACT or REPEATABLE. What `subject` doesn't claim is skipped. */
 kopi_status cf_compare(const struct cf_side *reference, const struct cf_side *subject, const struct cf_options *o,
                        struct cf_counts *counts);
 

@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- who runs an operation ------------------------------------------------------------------------------------------ */
+/* ---- who runs an operation --------------------------------------------------------------------------------------- */
 
-static uint32_t type_at(const struct cf_program *c, int32_t tensor) { return tensor >= 0 ? c->t[tensor].dtype : UINT32_MAX; }
+static uint32_t type_at(const struct cf_program *c, int32_t tensor)
+{
+    return tensor >= 0 ? c->t[tensor].dtype : UINT32_MAX;
+}
 
 /* The types that kernel rows are matched on (kopi/backend.h). */
 static void types_of(const struct cf_program *c, const kopi_op *op, uint32_t *w, uint32_t *a)
@@ -32,7 +35,8 @@ static const kopi_kernel *kernel_of(const struct cf_instance *i, const struct cf
     types_of(c, op, &w, &a);
     for (uint32_t k = 0; k < i->ops.n_kernels; k++) {
         const kopi_kernel *row = (const void *)((const char *)i->ops.kernels + (size_t)k * i->ops.kernel_stride);
-        if (row->op == op->op && row->version == op->version && listed(w, row->w_types, row->n_w) && listed(a, row->a_types, row->n_a))
+        if (row->op == op->op && row->version == op->version && listed(w, row->w_types, row->n_w) &&
+            listed(a, row->a_types, row->n_a))
             return row;
     }
     return NULL;
@@ -56,7 +60,7 @@ const char *cf_code(struct cf_instance *i, const struct cf_program *c)
     return name ? name : "";
 }
 
-/* ---- one run: tokens [first, first + n) ------------------------------------------------------------------------------------ */
+/* ---- one run: tokens [first, first + n) -------------------------------------------------------------------------- */
 
 struct step {
     uint32_t first, n, first_out, n_out;
@@ -81,8 +85,11 @@ static void step_seqs(struct step *s, struct cf_program *c)
         if (new) {
             uint32_t k = s->run.n_seq++;
             s->pages[k][0] = c->page_ids[c->seq[t]];
-            s->seqs[k] = (kopi_seq_run){.struct_size = sizeof *s->seqs, .id = (uint32_t)c->seq[t], .first = t - s->first,
-                                        .n_past = (uint32_t)c->pos[t], .pages = s->pages[k]};
+            s->seqs[k] = (kopi_seq_run){.struct_size = sizeof *s->seqs,
+                                        .id = (uint32_t)c->seq[t],
+                                        .first = t - s->first,
+                                        .n_past = (uint32_t)c->pos[t],
+                                        .pages = s->pages[k]};
         }
         s->seqs[s->run.n_seq - 1].n_new++;
         s->seq[t - s->first] = (int32_t)s->run.n_seq - 1;
@@ -100,8 +107,11 @@ static void step_init(struct step *s, struct cf_program *c, uint32_t first, uint
     for (uint32_t t = first; t < first + n; t++)
         if (c->wanted[t]) s->rows[s->n_out++] = (int32_t)(t - first);
     step_seqs(s, c);
-    s->output = (kopi_output){.struct_size = sizeof s->output, .kind = KOPI_OUTPUT_LOGITS, .dtype = KOPI_DTYPE_F32,
-                              .n_rows = s->n_out, .rows = s->rows};
+    s->output = (kopi_output){.struct_size = sizeof s->output,
+                              .kind = KOPI_OUTPUT_LOGITS,
+                              .dtype = KOPI_DTYPE_F32,
+                              .n_rows = s->n_out,
+                              .rows = s->rows};
     for (uint32_t i = 0; i < c->p.n_tensors; i++)
         if (c->t[i].kind == KOPI_KIND_OUTPUT) {
             s->output.host = c->buf[i].data;
@@ -153,7 +163,8 @@ static const char *store(const struct step *s, struct cf_program *c)
     for (uint32_t i = 0; i < c->p.n_tensors; i++) {
         const kopi_tensor *t = &c->t[i];
         if (t->kind != KOPI_KIND_ACT && t->kind != KOPI_KIND_OUTPUT) {
-            if (c->buf[i].map && !cf_buf_intact(&c->buf[i], c->buf[i].size)) return "memory beside a weight was written";
+            if (c->buf[i].map && !cf_buf_intact(&c->buf[i], c->buf[i].size))
+                return "memory beside a weight was written";
             continue;
         }
         uint32_t n = rows_of(s, t, &first);
@@ -180,8 +191,14 @@ static kopi_status run_kernels(struct cf_instance *i, struct cf_program *c, cons
         struct cf_buf scratch = cf_buf_new(size, 64);
         kopi_status s = KOPI_OK;
         for (uint32_t w = nth; w-- > 0 && s == KOPI_OK;) { /* last worker first: the order must not matter */
-            kopi_kctx ctx = {.struct_size = sizeof ctx, .ith = w, .nth = nth, .prog = &c->p, .run = run, .data = data,
-                             .scratch = scratch.data, .scratch_size = size};
+            kopi_kctx ctx = {.struct_size = sizeof ctx,
+                             .ith = w,
+                             .nth = nth,
+                             .prog = &c->p,
+                             .run = run,
+                             .data = data,
+                             .scratch = scratch.data,
+                             .scratch_size = size};
             cf_buf_fill(&scratch);
             s = row->run(i->be, &ctx, op);
         }
@@ -191,7 +208,7 @@ static kopi_status run_kernels(struct cf_instance *i, struct cf_program *c, cons
     return KOPI_OK;
 }
 
-/* ---- weights and plans ---------------------------------------------------------------------------------------------- */
+/* ---- weights and plans ------------------------------------------------------------------------------------------- */
 
 static uint32_t roles_of(const struct cf_program *c, int32_t weight)
 {
@@ -199,7 +216,9 @@ static uint32_t roles_of(const struct cf_program *c, int32_t weight)
     for (uint32_t k = 0; k < c->n_ops; k++)
         for (uint32_t n = 0; n < op_at(c, k)->n_in; n++)
             if (op_at(c, k)->in[n] == weight)
-                roles |= c->t[weight].n_dims == 1 ? KOPI_ROLE_VECTOR : op_at(c, k)->op == KOPI_OP_EMBED ? KOPI_ROLE_EMBED : KOPI_ROLE_LINEAR;
+                roles |= c->t[weight].n_dims == 1           ? KOPI_ROLE_VECTOR
+                         : op_at(c, k)->op == KOPI_OP_EMBED ? KOPI_ROLE_EMBED
+                                                            : KOPI_ROLE_LINEAR;
     return roles;
 }
 
@@ -210,8 +229,13 @@ static kopi_status import(struct cf_instance *i, struct cf_program *c)
         kopi_tensor *t = &c->t[k];
         uint32_t roles = t->kind == KOPI_KIND_WEIGHT ? roles_of(c, (int32_t)k) : 0;
         if (!roles) continue;
-        kopi_weight w = {.struct_size = sizeof w, .dtype = t->dtype, .roles = roles, .n_dims = t->n_dims, .name = t->name,
-                         .data = t->data, .size = c->buf[k].size};
+        kopi_weight w = {.struct_size = sizeof w,
+                         .dtype = t->dtype,
+                         .roles = roles,
+                         .n_dims = t->n_dims,
+                         .name = t->name,
+                         .data = t->data,
+                         .size = c->buf[k].size};
         for (int d = 0; d < 4; d++) w.ne[d] = t->dim[d].n, w.nb[d] = t->nb[d];
         kopi_weight_out out = {.struct_size = sizeof out};
         kopi_status s = i->ops.weight_import(i->be, &w, &out);
@@ -229,7 +253,8 @@ static void export(struct cf_instance *i, struct cf_program *c)
     }
 }
 
-static kopi_status steps(struct cf_instance *i, struct cf_program *c, void *plan, uint32_t nth, enum cf_split split, const char **what)
+static kopi_status steps(struct cf_instance *i, struct cf_program *c, void *plan, uint32_t nth, enum cf_split split,
+                         const char **what)
 {
     kopi_status status = KOPI_OK;
     for (uint32_t first = 0, n; first < c->n_tok && status == KOPI_OK && !*what; first += n) {
@@ -255,8 +280,7 @@ static const char *read_kv(struct cf_instance *i, struct cf_program *c)
         int32_t id = c->page_ids[c->seq[t]][pos / len];
         if (!i->ops.kv_export)
             memcpy(page, (char *)c->group.base + (uint64_t)id * c->group.page_bytes, c->group.page_bytes);
-        else if (i->ops.kv_export(i->be, &c->p, 0, id, page) != KOPI_OK)
-            what = "kv_export failed";
+        else if (i->ops.kv_export(i->be, &c->p, 0, id, page) != KOPI_OK) what = "kv_export failed";
         for (int w = 0; w < 2; w++) {
             const struct cf_image *m = &c->kv_rows[w];
             memcpy(m->rows + t * m->row_bytes, page + c->t[c->kv[w]].off + pos % len * m->row_bytes, m->row_bytes);
@@ -275,7 +299,8 @@ static void protect_weights(struct cf_program *c, bool yes)
         if (c->t[k].kind == KOPI_KIND_WEIGHT || c->t[k].kind == KOPI_KIND_CONST) cf_buf_read_only(&c->buf[k], yes);
 }
 
-kopi_status cf_drive(struct cf_instance *i, struct cf_program *c, uint32_t nth, enum cf_split split, char *text, size_t n)
+kopi_status cf_drive(struct cf_instance *i, struct cf_program *c, uint32_t nth, enum cf_split split, char *text,
+                     size_t n)
 {
     const char *what = NULL;
     void *plan = NULL;
@@ -290,6 +315,7 @@ kopi_status cf_drive(struct cf_instance *i, struct cf_program *c, uint32_t nth, 
     export(i, c);
     protect_weights(c, false);
     if (s == KOPI_OK && what) s = KOPI_E_INTERNAL;
-    if (s != KOPI_OK) snprintf(text, n, "%s (status %d)", what ? what : i->host.text[0] ? i->host.text : "no text", (int)s);
+    if (s != KOPI_OK)
+        snprintf(text, n, "%s (status %d)", what ? what : i->host.text[0] ? i->host.text : "no text", (int)s);
     return s;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- services ------------------------------------------------------------------------------------------------------- */
+/* ---- services ---------------------------------------------------------------------------------------------------- */
 
 static void host_log(void *ctx, int32_t level, const char *utf8)
 {
@@ -37,10 +37,7 @@ static void host_free(void *ctx, void *p)
     free(p);
 }
 
-static void host_account(void *ctx, uint32_t space, int64_t delta)
-{
-    (void)ctx, (void)space, (void)delta;
-}
+static void host_account(void *ctx, uint32_t space, int64_t delta) { (void)ctx, (void)space, (void)delta; }
 
 static uint32_t host_team_size(void *ctx) { return ((struct cf_host *)ctx)->threads; }
 
@@ -65,7 +62,7 @@ static const void *host_extension(void *ctx, const char *id)
     return NULL;
 }
 
-/* ---- the team: threads of one region --------------------------------------------------------------------------------- */
+/* ---- the team: threads of one region ----------------------------------------------------------------------------- */
 
 struct region {
     kopi_team_fn fn;
@@ -113,7 +110,8 @@ static kopi_status host_team(void *ctx, kopi_team_fn fn, void *arg)
     if (!r.workers || pthread_barrier_init(&r.meet, NULL, r.n)) abort();
     for (uint32_t i = 0; i < r.n; i++) r.workers[i] = (struct kopi_team){.region = &r, .rank = i};
     for (; started < r.n; started++)
-        if (pthread_create(&r.workers[started].thread, NULL, work, &r.workers[started])) abort(); /* others already wait */
+        if (pthread_create(&r.workers[started].thread, NULL, work, &r.workers[started]))
+            abort(); /* others already wait */
     work(&r.workers[0]);
     for (uint32_t i = 1; i < started; i++) pthread_join(r.workers[i].thread, NULL);
     kopi_status s = first_failure(&r);
@@ -127,13 +125,23 @@ void cf_host_init(struct cf_host *h, const char *const *options, uint32_t thread
     memset(h, 0, sizeof *h);
     h->options = options;
     h->threads = threads;
-    h->h = (kopi_host){.struct_size = sizeof h->h, .abi_minor = KOPI_ABI_MINOR, .ctx = h, .log = host_log, .fail = host_fail,
-                       .alloc = host_alloc, .free = host_free, .account = host_account, .team = host_team,
-                       .team_size = host_team_size, .barrier = host_barrier, .cancelled = host_cancelled,
-                       .option = host_option, .extension = host_extension};
+    h->h = (kopi_host){.struct_size = sizeof h->h,
+                       .abi_minor = KOPI_ABI_MINOR,
+                       .ctx = h,
+                       .log = host_log,
+                       .fail = host_fail,
+                       .alloc = host_alloc,
+                       .free = host_free,
+                       .account = host_account,
+                       .team = host_team,
+                       .team_size = host_team_size,
+                       .barrier = host_barrier,
+                       .cancelled = host_cancelled,
+                       .option = host_option,
+                       .extension = host_extension};
 }
 
-/* ---- instances ------------------------------------------------------------------------------------------------------ */
+/* ---- instances --------------------------------------------------------------------------------------------------- */
 
 kopi_status cf_open(struct cf_instance *i, const kopi_plugin *p, const char *const *options, uint32_t threads)
 {

@@ -20,7 +20,7 @@ void cf_host_init(struct cf_host *h, const char *const *options, uint32_t thread
 struct cf_instance {
     struct cf_host host;
     const kopi_plugin *plugin;
-    kopi_backend_ops ops;       /* own copy: fields that the plugin doesn't know are NULL */
+    kopi_backend_ops ops; /* own copy: fields that the plugin doesn't know are NULL */
     kopi_device device;
     void *be;
 };

@@ -21,8 +21,10 @@ const kopi_plugin *cf_load(const char *path, char *err, size_t n)
     if (!p) return refuse(err, n, path, "kopi_plugin_v1 returned NULL");
     if (p->struct_size < KOPI_END_OF(kopi_plugin, ops)) return refuse(err, n, path, "its kopi_plugin is too short");
     if (p->abi_minor != KOPI_ABI_MINOR || p->min_host_minor != KOPI_ABI_MINOR)
-        return refuse(err, n, path, "it was built for another version of the plugin interface than " KOPI_ABI_VERSION_STRING);
-    if (p->fingerprint != KOPI_FINGERPRINT) return refuse(err, n, path, "its structs have another layout (fingerprint)");
+        return refuse(err, n, path,
+                      "it was built for another version of the plugin interface than " KOPI_ABI_VERSION_STRING);
+    if (p->fingerprint != KOPI_FINGERPRINT)
+        return refuse(err, n, path, "its structs have another layout (fingerprint)");
     if (!p->name || !p->version || !p->device || !p->ops) return refuse(err, n, path, "a required field is NULL");
     if (p->ops->struct_size < KOPI_END_OF(kopi_backend_ops, extension) || !p->ops->create || !p->ops->destroy)
         return refuse(err, n, path, "its kopi_backend_ops lacks required functions");

@@ -39,7 +39,10 @@ static bool filled(const char *from, const char *to)
     return from >= to;
 }
 
-bool cf_buf_intact(const struct cf_buf *b, size_t used) { return filled(begin(b), b->data) && filled(b->data + used, end(b)); }
+bool cf_buf_intact(const struct cf_buf *b, size_t used)
+{
+    return filled(begin(b), b->data) && filled(b->data + used, end(b));
+}
 
 void cf_buf_read_only(const struct cf_buf *b, bool yes)
 {

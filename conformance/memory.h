@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 struct cf_buf {
-    char *data;      /* aligned as asked; at most align - 1 bytes before the guard page are left */
+    char *data; /* aligned as asked; at most align - 1 bytes before the guard page are left */
     size_t size;
     void *map;
     size_t map_size;

@@ -11,7 +11,7 @@ static void *zeros(size_t n, size_t size)
     return p;
 }
 
-/* ---- the tokens ----------------------------------------------------------------------------------------------------- */
+/* ---- the tokens -------------------------------------------------------------------------------------------------- */
 
 void cf_program_init(struct cf_program *c, const uint32_t *len, uint32_t n_seq)
 {
@@ -32,9 +32,17 @@ void cf_program_init(struct cf_program *c, const uint32_t *len, uint32_t n_seq)
             c->wanted[t] = true;
         }
     c->first_op = 0;
-    c->p = (kopi_program){.struct_size = sizeof c->p, .opset = KOPI_OPSET, .op_stride = sizeof(kopi_op),
-                          .tensor_stride = sizeof(kopi_tensor), .group_stride = sizeof(kopi_kv_group), .ops = c->ops,
-                          .tensors = c->t, .groups = &c->group, .max_tok = c->n_tok, .max_out = c->n_tok, .max_seq = n_seq,
+    c->p = (kopi_program){.struct_size = sizeof c->p,
+                          .opset = KOPI_OPSET,
+                          .op_stride = sizeof(kopi_op),
+                          .tensor_stride = sizeof(kopi_tensor),
+                          .group_stride = sizeof(kopi_kv_group),
+                          .ops = c->ops,
+                          .tensors = c->t,
+                          .groups = &c->group,
+                          .max_tok = c->n_tok,
+                          .max_out = c->n_tok,
+                          .max_seq = n_seq,
                           .max_pos = c->n_tok};
 }
 
@@ -55,7 +63,7 @@ void cf_program_free(struct cf_program *c)
     free(c->embd);
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------------- */
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
 
 static void block_of(uint32_t dtype, uint32_t *len, uint32_t *bytes)
 {
@@ -71,7 +79,8 @@ uint64_t cf_row_bytes(uint32_t dtype, int64_t n)
     return (uint64_t)n / len * bytes;
 }
 
-static int32_t add(struct cf_program *c, uint32_t kind, uint32_t dtype, uint32_t n_dims, const kopi_dim *dim, const char *name)
+static int32_t add(struct cf_program *c, uint32_t kind, uint32_t dtype, uint32_t n_dims, const kopi_dim *dim,
+                   const char *name)
 {
     uint32_t len, bytes;
     int32_t i = (int32_t)c->p.n_tensors++;
@@ -162,7 +171,7 @@ int32_t cf_table(struct cf_program *c, int64_t a, int64_t b, int64_t n)
     return i;
 }
 
-/* ---- the KV cache: pages of CF_KV_LAYERS layers, of which the last one is used --------------------------------------------- */
+/* ---- the KV cache: pages of CF_KV_LAYERS layers, of which the last one is used ----------------------------------- */
 
 static void deal_pages(struct cf_program *c, uint64_t seed)
 {
@@ -188,8 +197,13 @@ void cf_kv_cache(struct cf_program *c, uint32_t dtype, int64_t row_k, int64_t ro
     uint64_t k = cf_row_bytes(dtype, row_k) * page_len, v = cf_row_bytes(dtype, row_v) * page_len;
     uint64_t off = (CF_KV_LAYERS - 1) * (k + v);
     const kopi_dim dim_k[2] = {{row_k, 0, 0}, {page_len, 0, 0}}, dim_v[2] = {{row_v, 0, 0}, {page_len, 0, 0}};
-    c->group = (kopi_kv_group){.struct_size = sizeof c->group, .kind = KOPI_KV_PAGES, .page_len = page_len, .dtype_k = dtype,
-                               .dtype_v = dtype, .page_bytes = CF_KV_LAYERS * (k + v), .n_pages = 1};
+    c->group = (kopi_kv_group){.struct_size = sizeof c->group,
+                               .kind = KOPI_KV_PAGES,
+                               .page_len = page_len,
+                               .dtype_k = dtype,
+                               .dtype_v = dtype,
+                               .page_bytes = CF_KV_LAYERS * (k + v),
+                               .n_pages = 1};
     for (uint32_t s = 0; s < c->n_seq; s++) c->group.n_pages += (c->len[s] + page_len - 1) / page_len;
     c->p.n_groups = 1;
     c->kv[0] = add(c, KOPI_KIND_KV, dtype, 2, dim_k, "cache_k");
@@ -202,7 +216,7 @@ void cf_kv_cache(struct cf_program *c, uint32_t dtype, int64_t row_k, int64_t ro
     deal_pages(c, seed);
 }
 
-/* ---- operations ----------------------------------------------------------------------------------------------------- */
+/* ---- operations -------------------------------------------------------------------------------------------------- */
 
 static const int32_t *keep_list(struct cf_program *c, const int32_t *list, uint32_t n)
 {

@@ -32,8 +32,9 @@ static float power_of_two(int e) { return kopi_bits_f32((uint32_t)(e + 127) << 2
 
 static float edge(struct cf_random *r)
 {
-    static const uint32_t special[] = {0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff,
-                                       0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x3f800000, 0xbf800000, 0x0d800000, 0x0d7fffff};
+    static const uint32_t special[] = {0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x00800000,
+                                       0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001,
+                                       0x3f800000, 0xbf800000, 0x0d800000, 0x0d7fffff};
     return kopi_bits_f32(special[cf_below(r, sizeof special / sizeof *special)]);
 }
 
@@ -48,12 +49,13 @@ void cf_floats(struct cf_random *r, enum cf_values v, float *x, size_t n)
 }
 
 static const struct cf_weight_type types[] = {
-    {KOPI_DTYPE_F32, 1, 4, "f32", {-1, -1}},     {KOPI_DTYPE_F16, 1, 2, "f16", {0, -1}},     {KOPI_DTYPE_BF16, 1, 2, "bf16", {-1, -1}},
-    {KOPI_DTYPE_Q4_0, 32, 18, "q4_0", {0, -1}},  {KOPI_DTYPE_Q4_1, 32, 20, "q4_1", {0, 2}},  {KOPI_DTYPE_Q5_0, 32, 22, "q5_0", {0, -1}},
-    {KOPI_DTYPE_Q5_1, 32, 24, "q5_1", {0, 2}},   {KOPI_DTYPE_Q8_0, 32, 34, "q8_0", {0, -1}}, {KOPI_DTYPE_IQ4_NL, 32, 18, "iq4_nl", {0, -1}},
-    {KOPI_DTYPE_Q2_K, 256, 84, "q2_k", {80, 82}}, {KOPI_DTYPE_Q3_K, 256, 110, "q3_k", {108, -1}},
-    {KOPI_DTYPE_Q4_K, 256, 144, "q4_k", {0, 2}}, {KOPI_DTYPE_Q5_K, 256, 176, "q5_k", {0, 2}},
-    {KOPI_DTYPE_Q6_K, 256, 210, "q6_k", {208, -1}},
+    {KOPI_DTYPE_F32, 1, 4, "f32", {-1, -1}},        {KOPI_DTYPE_F16, 1, 2, "f16", {0, -1}},
+    {KOPI_DTYPE_BF16, 1, 2, "bf16", {-1, -1}},      {KOPI_DTYPE_Q4_0, 32, 18, "q4_0", {0, -1}},
+    {KOPI_DTYPE_Q4_1, 32, 20, "q4_1", {0, 2}},      {KOPI_DTYPE_Q5_0, 32, 22, "q5_0", {0, -1}},
+    {KOPI_DTYPE_Q5_1, 32, 24, "q5_1", {0, 2}},      {KOPI_DTYPE_Q8_0, 32, 34, "q8_0", {0, -1}},
+    {KOPI_DTYPE_IQ4_NL, 32, 18, "iq4_nl", {0, -1}}, {KOPI_DTYPE_Q2_K, 256, 84, "q2_k", {80, 82}},
+    {KOPI_DTYPE_Q3_K, 256, 110, "q3_k", {108, -1}}, {KOPI_DTYPE_Q4_K, 256, 144, "q4_k", {0, 2}},
+    {KOPI_DTYPE_Q5_K, 256, 176, "q5_k", {0, 2}},    {KOPI_DTYPE_Q6_K, 256, 210, "q6_k", {208, -1}},
 };
 
 const struct cf_weight_type *cf_weight_types(uint32_t *n)

@@ -14,8 +14,8 @@ uint32_t cf_below(struct cf_random *r, uint32_t n);
 uint32_t cf_pick(struct cf_random *r, const uint32_t *list, uint32_t n);
 float cf_normal(struct cf_random *r); /* mean 0, deviation 1 */
 
-/* MILD: as in a model. WIDE: magnitudes from 2^-40 to 2^20. EDGE: zeros of both signs, denormals, the largest numbers, infinities
- * and NaNs among mild ones. */
+/* MILD: as in a model. WIDE: magnitudes from 2^-40 to 2^20. EDGE: zeros of both signs, denormals, the largest numbers,
+ * infinities and NaNs among mild ones. */
 enum cf_values { CF_MILD, CF_WIDE, CF_EDGE, CF_N_VALUES };
 const char *cf_values_name(enum cf_values v);
 void cf_floats(struct cf_random *r, enum cf_values v, float *x, size_t n);

@@ -21,13 +21,12 @@ static kopi_status no_page(void *be)
     return cpu->host->fail(cpu->host->ctx, KOPI_E_INTERNAL, "a visible position has no KV page");
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static void store_row(const float *x, int64_t n, uint32_t dtype, void *to)
 {
     uint16_t *h = to;
-    if (dtype == KOPI_DTYPE_F32)
-        memcpy(to, x, (size_t)n * sizeof *x);
+    if (dtype == KOPI_DTYPE_F32) memcpy(to, x, (size_t)n * sizeof *x);
     else
         for (int64_t i = 0; i < n; i++) h[i] = kopi_f32_to_f16(x[i]);
 }
@@ -47,13 +46,13 @@ CPU_RUN(kv_write)
     return KOPI_OK;
 }
 
-/* ---- attention ------------------------------------------------------------------------------------------------------ */
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 /* A running softmax sum: of a chunk, or of all chunks so far. */
 struct sum {
     float m;
-    float l[SUMS];  /* over all chunks only l[0] is used */
-    float *o;       /* [head_dim_v] */
+    float l[SUMS]; /* over all chunks only l[0] is used */
+    float *o;      /* [head_dim_v] */
 };
 
 /* The queries of one token that share a KV head, and the working memory for them. */
@@ -91,13 +90,13 @@ static void load_head(const char *row, uint32_t head, int64_t n, uint32_t dtype,
 {
     const float *f = (const void *)row;
     const uint16_t *h = (const void *)row;
-    if (dtype == KOPI_DTYPE_F32)
-        memcpy(x, f + head * n, (size_t)n * sizeof *x);
+    if (dtype == KOPI_DTYPE_F32) memcpy(x, f + head * n, (size_t)n * sizeof *x);
     else
         for (int64_t i = 0; i < n; i++) x[i] = kopi_f16_to_f32(h[head * n + i]);
 }
 
-/* Keys and values at positions [begin, end) of one block; the other lanes of keys become 0. False: a page is missing. */
+/* Keys and values at positions [begin, end) of one block; the other lanes of keys become 0. False: a page is missing.
+ */
 static bool load_block(const struct attend *a, const kopi_seq_run *seq, uint32_t head, int64_t begin, int64_t end)
 {
     int64_t nk = a->p->head_dim_k, nv = a->p->head_dim_v;
@@ -211,7 +210,8 @@ CPU_RUN(attn)
     struct cpu_range part = cpu__share(k, q.n * p->n_kv_heads);
     for (int64_t i = part.begin; i < part.end; i++) {
         int64_t t = i / p->n_kv_heads;
-        if (!attend(&a, (uint32_t)t, (uint32_t)(i % p->n_kv_heads), cpu__row(&q, t), cpu__row(&y, t))) return no_page(be);
+        if (!attend(&a, (uint32_t)t, (uint32_t)(i % p->n_kv_heads), cpu__row(&q, t), cpu__row(&y, t)))
+            return no_page(be);
     }
     return KOPI_OK;
 }

@@ -16,7 +16,7 @@ static uint32_t u32_at(const uint8_t *p)
     return u;
 }
 
-/* ---- blocks of 32 --------------------------------------------------------------------------------------------------- */
+/* ---- blocks of 32 ------------------------------------------------------------------------------------------------ */
 
 /* 16 bytes: the low nibbles are elements 0-15, the high ones 16-31. */
 static void nibbles(const uint8_t *restrict qs, int16_t *restrict q)
@@ -78,7 +78,8 @@ static void block_q8_0(const uint8_t *restrict p, struct cpu_block32 *restrict b
     for (int i = 0; i < 32; i++) b->q[i] = (int8_t)p[2 + i];
 }
 
-static void block_iq4_nl(const uint8_t *restrict p, struct cpu_block32 *restrict b) /* d, qs[16]: indices into a table of values */
+static void block_iq4_nl(const uint8_t *restrict p,
+                         struct cpu_block32 *restrict b) /* d, qs[16]: indices into a table of values */
 {
     static const int8_t value[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
     b->d = f16_at(p);
@@ -87,7 +88,7 @@ static void block_iq4_nl(const uint8_t *restrict p, struct cpu_block32 *restrict
     for (int i = 0; i < 32; i++) b->q[i] = value[b->q[i]];
 }
 
-/* ---- blocks of 256 -------------------------------------------------------------------------------------------------- */
+/* ---- blocks of 256 ----------------------------------------------------------------------------------------------- */
 
 /* 64 bytes of 2-bit numbers: byte l of each half holds elements l, l + 32, l + 64, l + 96 of that half. */
 static void pairs_of_bits(const uint8_t *restrict qs, int16_t *restrict q)
@@ -138,7 +139,8 @@ static void block_q2_k(const uint8_t *restrict p, struct cpu_block256 *restrict 
     scale_sixteens(b->q, sc);
 }
 
-static void block_q3_k(const uint8_t *restrict p, struct cpu_block256 *restrict b) /* hmask[32], qs[64], scales[12], d */
+static void block_q3_k(const uint8_t *restrict p,
+                       struct cpu_block256 *restrict b) /* hmask[32], qs[64], scales[12], d */
 {
     int16_t sc[16];
     const uint8_t *s = p + 96;
@@ -151,7 +153,8 @@ static void block_q3_k(const uint8_t *restrict p, struct cpu_block256 *restrict 
     }
     pairs_of_bits(p + 32, b->q);
     for (int part = 0; part < 8; part++) /* third bit, inverted: where it is not set, 4 is subtracted */
-        for (int l = 0; l < 32; l++) b->q[32 * part + l] = (int16_t)(b->q[32 * part + l] + ((p[l] >> part & 1) << 2) - 4);
+        for (int l = 0; l < 32; l++)
+            b->q[32 * part + l] = (int16_t)(b->q[32 * part + l] + ((p[l] >> part & 1) << 2) - 4);
     scale_sixteens(b->q, sc);
 }
 
@@ -165,7 +168,8 @@ static void block_q4_k(const uint8_t *restrict p, struct cpu_block256 *restrict 
     scale_sixteens(b->q, sc);
 }
 
-static void block_q5_k(const uint8_t *restrict p, struct cpu_block256 *restrict b) /* d, dmin, scales[12], qh[32], qs[128] */
+static void block_q5_k(const uint8_t *restrict p,
+                       struct cpu_block256 *restrict b) /* d, dmin, scales[12], qh[32], qs[128] */
 {
     int16_t sc[16];
     b->d = f16_at(p);
@@ -173,7 +177,8 @@ static void block_q5_k(const uint8_t *restrict p, struct cpu_block256 *restrict 
     scales_and_mins(p + 4, sc, b->mn);
     wide_nibbles(p + 48, b->q);
     for (int part = 0; part < 8; part++)
-        for (int l = 0; l < 32; l++) b->q[32 * part + l] = (int16_t)(b->q[32 * part + l] | (p[16 + l] >> part & 1) << 4);
+        for (int l = 0; l < 32; l++)
+            b->q[32 * part + l] = (int16_t)(b->q[32 * part + l] | (p[16 + l] >> part & 1) << 4);
     scale_sixteens(b->q, sc);
 }
 
@@ -194,7 +199,7 @@ static void block_q6_k(const uint8_t *restrict p, struct cpu_block256 *restrict 
     scale_sixteens(b->q, sc);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static void f32_block32(const struct cpu_block32 *b, bool has_min, float *out)
 {
@@ -258,8 +263,7 @@ static void bf16_to_f32(const void *row, float *out, int64_t n)
 #define ROW(NAME, name, len, bytes, has_min)                                                                           \
     {KOPI_DTYPE_##NAME, len, bytes, has_min, unpack_##name, name##_to_f32, NAMES(name)},
 static const struct cpu_format formats[] = {
-    QUANTIZED(ROW)
-    {KOPI_DTYPE_F32, 1, 4, false, NULL, f32_to_f32, NAMES(f32)},
+    QUANTIZED(ROW){KOPI_DTYPE_F32, 1, 4, false, NULL, f32_to_f32, NAMES(f32)},
     {KOPI_DTYPE_F16, 1, 2, false, NULL, f16_to_f32, NAMES(f16)},
     {KOPI_DTYPE_BF16, 1, 2, false, NULL, bf16_to_f32, NAMES(bf16)},
 };

@@ -1,17 +1,18 @@
-/* plugins/cpu/dequant.h - the weight types: from the blocks of a file to integers with scales, and from those to F32. */
+/* plugins/cpu/dequant.h - the weight types: from the blocks of a file to integers with scales, and from those to F32.
+ */
 #ifndef CPU_DEQUANT_H
 #define CPU_DEQUANT_H
 
 #include "kernels.h"
 
-/* Blocks of 32 and 256 elements, unpacked. q holds the integers of the formulas in kopi/op.h; for the types of 256 it is
- * sc * q, each sub-block's scale already multiplied in: at most 128 * 32, so it fits. */
+/* Blocks of 32 and 256 elements, unpacked. q holds the integers of the formulas in kopi/op.h; for the types of 256 it
+ * is sc * q, each sub-block's scale already multiplied in: at most 128 * 32, so it fits. */
 struct cpu_block32 {
-    float d, m;      /* w = d * q + m */
+    float d, m; /* w = d * q + m */
     int16_t q[32];
 };
 struct cpu_block256 {
-    float d, dmin;   /* w = d * q - dmin * mn[i / 16] */
+    float d, dmin; /* w = d * q - dmin * mn[i / 16] */
     int16_t mn[16];
     int16_t q[256];
 };

@@ -1,8 +1,9 @@
-/* plugins/cpu/kernels.h - the reference kernels and what they share. Every operation of kopi/op.h once, in plain C; the code is
- * the definition, the header the text of it.
+/* plugins/cpu/kernels.h - the reference kernels and what they share. Every operation of kopi/op.h once, in plain C; the
+ * code is the definition, the header the text of it.
  *
- * The .c files that include this header (all but plugin.c) are compiled once per level of the instruction set: `baseline` and,
- * on x86-64, `v3` (AVX2, FMA). CPU_LEVEL names the level in every symbol that leaves a file. Same source, same bits. */
+ * The .c files that include this header (all but plugin.c) are compiled once per level of the instruction set:
+ * `baseline` and, on x86-64, `v3` (AVX2, FMA). CPU_LEVEL names the level in every symbol that leaves a file. Same
+ * source, same bits. */
 #ifndef CPU_KERNELS_H
 #define CPU_KERNELS_H
 
@@ -25,7 +26,7 @@ struct cpu {
     bool linear_f32; /* LINEAR of quantized weights on F32 activations */
 };
 
-/* ---- inside a level ------------------------------------------------------------------------------------------------- */
+/* ---- inside a level ---------------------------------------------------------------------------------------------- */
 
 #ifdef CPU_LEVEL
 
@@ -83,7 +84,10 @@ static inline struct cpu_rows cpu__rows(const kopi_kctx *k, int32_t index)
     for (uint32_t i = 0; i < last; i++) r.len *= t->dim[i].n;
     return r;
 }
-static inline float *cpu__row(const struct cpu_rows *r, int64_t i) { return (float *)(void *)(r->data + i * r->stride); }
+static inline float *cpu__row(const struct cpu_rows *r, int64_t i)
+{
+    return (float *)(void *)(r->data + i * r->stride);
+}
 
 /* A vector operand (norm weight, bias), or NULL. */
 static inline const float *cpu__vector(const kopi_kctx *k, const kopi_op *op, uint32_t i)

@@ -2,10 +2,11 @@
 #include "dequant.h"
 
 static const char *const names[KOPI_OP_END_] = {
-    [KOPI_OP_NORM] = "norm" CPU_SUFFIX,     [KOPI_OP_QUANTIZE] = "quantize" CPU_SUFFIX, [KOPI_OP_ROPE] = "rope" CPU_SUFFIX,
-    [KOPI_OP_KV_WRITE] = "kv_write" CPU_SUFFIX, [KOPI_OP_ATTN] = "attn" CPU_SUFFIX,     [KOPI_OP_GLU] = "glu" CPU_SUFFIX,
-    [KOPI_OP_ADD] = "add" CPU_SUFFIX,       [KOPI_OP_SCALE] = "scale" CPU_SUFFIX,       [KOPI_OP_SOFTCAP] = "softcap" CPU_SUFFIX,
-    [KOPI_OP_GATHER] = "gather" CPU_SUFFIX,
+    [KOPI_OP_NORM] = "norm" CPU_SUFFIX,       [KOPI_OP_QUANTIZE] = "quantize" CPU_SUFFIX,
+    [KOPI_OP_ROPE] = "rope" CPU_SUFFIX,       [KOPI_OP_KV_WRITE] = "kv_write" CPU_SUFFIX,
+    [KOPI_OP_ATTN] = "attn" CPU_SUFFIX,       [KOPI_OP_GLU] = "glu" CPU_SUFFIX,
+    [KOPI_OP_ADD] = "add" CPU_SUFFIX,         [KOPI_OP_SCALE] = "scale" CPU_SUFFIX,
+    [KOPI_OP_SOFTCAP] = "softcap" CPU_SUFFIX, [KOPI_OP_GATHER] = "gather" CPU_SUFFIX,
 };
 
 static const struct cpu_format *format_of(const kopi_program *p, int32_t tensor)
@@ -29,6 +30,7 @@ const struct cpu_kernels CPU_AT_LEVEL(cpu__kernels_) = {
     .run = {RUN(EMBED, embed), RUN(NORM, norm), RUN(QUANTIZE, quantize), RUN(LINEAR, linear), RUN(ROPE, rope),
             RUN(KV_WRITE, kv_write), RUN(ATTN, attn), RUN(GLU, glu), RUN(ADD, add), RUN(SCALE, scale),
             RUN(SOFTCAP, softcap), RUN(GATHER, gather)},
-    .scratch = {[KOPI_OP_LINEAR] = CPU_AT_LEVEL(cpu__linear_scratch_), [KOPI_OP_ATTN] = CPU_AT_LEVEL(cpu__attn_scratch_)},
+    .scratch =
+        {[KOPI_OP_LINEAR] = CPU_AT_LEVEL(cpu__linear_scratch_), [KOPI_OP_ATTN] = CPU_AT_LEVEL(cpu__attn_scratch_)},
     .describe = describe,
 };

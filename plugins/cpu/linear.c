@@ -9,7 +9,7 @@ static void store(const struct cpu_rows *y, int64_t t, int64_t row, float acc, c
     cpu__row(y, t)[row] = bias ? acc + bias[row] : acc;
 }
 
-/* ---- quantized weights, quantized activations ------------------------------------------------------------------------ */
+/* ---- quantized weights, quantized activations -------------------------------------------------------------------- */
 
 /* Dot product of an unpacked row of n blocks with a quantized token. */
 typedef float dot_fn(const void *w, const void *x, int64_t n);
@@ -57,11 +57,12 @@ static void quantized(const kopi_kctx *k, const kopi_tensor *w, const char *rows
     }
 }
 
-/* ---- any weights, F32 activations ------------------------------------------------------------------------------------ */
+/* ---- any weights, F32 activations -------------------------------------------------------------------------------- */
 
-/* LANES rows as F32, interleaved: column i of lane l at wide[i * LANES + l]; absent rows are 0. PIECE columns at a time, which
- * stay in the first cache; the pieces are a multiple of every block. */
-static void interleave(const char *rows, int64_t stride, int64_t n_rows, const struct cpu_format *f, int64_t len, float *wide)
+/* LANES rows as F32, interleaved: column i of lane l at wide[i * LANES + l]; absent rows are 0. PIECE columns at a
+ * time, which stay in the first cache; the pieces are a multiple of every block. */
+static void interleave(const char *rows, int64_t stride, int64_t n_rows, const struct cpu_format *f, int64_t len,
+                       float *wide)
 {
     enum { PIECE = 256 };
     float line[LANES][PIECE + 16] = {{0}}; /* + 16: else all lanes meet in few cache sets */

@@ -1,5 +1,5 @@
-# The reference backend. Its kernels are built once per level of the instruction set, with the same bits: CPU_LEVEL names the
-# level. -fno-trapping-math changes no value, it lets conditional expressions be computed in vectors.
+# The reference backend. Its kernels are built once per level of the instruction set, with the same bits: CPU_LEVEL names
+# it. -fno-trapping-math changes no value, it lets conditional expressions be computed in vectors.
 cpu_kernels = plugins/cpu/attn.c plugins/cpu/dequant.c plugins/cpu/dequant.h plugins/cpu/kernels.h plugins/cpu/level.c \
 	plugins/cpu/linear.c plugins/cpu/quantize.c plugins/cpu/rows.c
 CPU_CFLAGS = $(AM_CFLAGS) -O3 -fno-trapping-math

@@ -61,10 +61,8 @@ CPU_RUN(quantize)
     bool by_32 = kopi_tensor_at(k->prog, op->out[0])->dtype == KOPI_DTYPE_A8_32;
     struct cpu_range part = cpu__share(k, x.n);
     for (int64_t t = part.begin; t < part.end; t++) {
-        if (by_32)
-            row_32(cpu__row(&x, t), (void *)cpu__row(&y, t), x.len);
-        else
-            row_256(cpu__row(&x, t), (void *)cpu__row(&y, t), x.len);
+        if (by_32) row_32(cpu__row(&x, t), (void *)cpu__row(&y, t), x.len);
+        else row_256(cpu__row(&x, t), (void *)cpu__row(&y, t), x.len);
     }
     return KOPI_OK;
 }

@@ -13,17 +13,15 @@ CPU_RUN(embed)
     struct cpu_range part = cpu__share(k, y.n);
     for (int64_t t = part.begin; t < part.end; t++) {
         float *row = cpu__row(&y, t);
-        if (k->run->tokens)
-            f->to_f32((const char *)k->data[op->in[0]] + k->run->tokens[t] * w->nb[1], row, y.len);
-        else
-            memcpy(row, k->run->embd + t * y.len, (size_t)y.len * sizeof *row);
+        if (k->run->tokens) f->to_f32((const char *)k->data[op->in[0]] + k->run->tokens[t] * w->nb[1], row, y.len);
+        else memcpy(row, k->run->embd + t * y.len, (size_t)y.len * sizeof *row);
         if (params->scale == 1.0f) continue;
         for (int64_t i = 0; i < y.len; i++) row[i] = row[i] * params->scale;
     }
     return KOPI_OK;
 }
 
-/* ---- norms ---------------------------------------------------------------------------------------------------------- */
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
 
 /* The tree that ends sum16 of kopi/op.h. */
 static float tree16(float *s)
@@ -55,7 +53,8 @@ static float sum16_of_squares(const float *x, int64_t n, float mean)
 }
 
 /* RMS norm is layer norm with a mean of 0: x - 0 is x, bit for bit. */
-static void norm_row(const float *x, float *y, int64_t n, const kopi_norm_params *p, const float *weight, const float *bias)
+static void norm_row(const float *x, float *y, int64_t n, const kopi_norm_params *p, const float *weight,
+                     const float *bias)
 {
     float mean = p->kind == KOPI_NORM_LAYER ? sum16_of(x, n) / (float)n : 0.0f;
     float r = 1.0f / __builtin_sqrtf(sum16_of_squares(x, n, mean) / (float)n + p->eps);
@@ -79,12 +78,13 @@ CPU_RUN(norm)
     return KOPI_OK;
 }
 
-/* ---- rotation ------------------------------------------------------------------------------------------------------- */
+/* ---- rotation ---------------------------------------------------------------------------------------------------- */
 
 /* table: cos, sin of each pair. */
 static void rope_head(const float *x, float *y, int64_t n, const kopi_rope_params *p, const float *table)
 {
-    int64_t n_pairs = p->n_rot / 2, step = p->pairing == KOPI_ROPE_HALF ? 1 : 2, apart = p->pairing == KOPI_ROPE_HALF ? n_pairs : 1;
+    int64_t n_pairs = p->n_rot / 2, step = p->pairing == KOPI_ROPE_HALF ? 1 : 2,
+            apart = p->pairing == KOPI_ROPE_HALF ? n_pairs : 1;
     for (int64_t i = 0; i < n_pairs; i++) {
         float x0 = x[i * step], x1 = x[i * step + apart], c = table[2 * i], s = table[2 * i + 1];
         y[i * step] = __builtin_fmaf(x0, c, -(x1 * s));
@@ -108,7 +108,7 @@ CPU_RUN(rope)
     return KOPI_OK;
 }
 
-/* ---- element by element --------------------------------------------------------------------------------------------- */
+/* ---- element by element ------------------------------------------------------------------------------------------ */
 
 static float relu(float x) { return x > 0 ? x : x != x ? x : 0.0f; }
 

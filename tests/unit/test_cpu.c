@@ -1,5 +1,5 @@
-/* The reference backend against numbers from elsewhere: by hand, from the gguf Python package, from sums in double. Every test
- * runs at both levels. */
+/* The reference backend against numbers from elsewhere: by hand, from the gguf Python package, from sums in double.
+ * Every test runs at both levels. */
 #include "conformance/conform.h"
 #include "conformance/drive.h"
 #include "conformance/values.h"
@@ -39,11 +39,13 @@ static void near(const float *have, const double *want, int n, double eps)
     for (int i = 0; i < n; i++)
         if ((double)have[i] != want[i]) ck_assert_double_eq_tol(have[i], want[i], eps * (1 + fabs(want[i])));
 }
-#define NEAR(have, eps, ...) near(have, (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double), eps)
+#define NEAR(have, eps, ...)                                                                                           \
+    near(have, (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double), eps)
 
-/* ---- weights -------------------------------------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-/* Blocks of bytes (37 i + i^2 / 3 + 11) mod 256 with scales 0.0625 and -0.40625, as gguf.quants.dequantize reads them. */
+/* Blocks of bytes (37 i + i^2 / 3 + 11) mod 256 with scales 0.0625 and -0.40625, as gguf.quants.dequantize reads them.
+ */
 static const int at[18] = {0, 1, 5, 16, 17, 31, 32, 47, 63, 64, 100, 127, 128, 144, 191, 200, 224, 255};
 static const struct {
     uint32_t dtype;
@@ -55,16 +57,26 @@ static const struct {
     {KOPI_DTYPE_Q5_1, 17.0625f, {0.09375f, -0.21875f, 0.84375f, 0.84375f, 0.03125f, -0.40625f}},
     {KOPI_DTYPE_Q8_0, 9.5625f, {5.375f, 7.8125f, 1.875f, 1.0625f, 4.125f, 3.6875f}},
     {KOPI_DTYPE_IQ4_NL, -10.8125f, {-1.375f, 4.3125f, 5.5625f, -2.1875f, -0.625f, 5.5625f}},
-    {KOPI_DTYPE_Q2_K, 916.0f, {0.0f, 0.0f, 2.0625f, 1.21875f, 1.21875f, 1.21875f, 2.03125f, 2.40625f, 3.65625f, 4.8125f, 6.40625f,
-                               2.15625f, 3.125f, 2.84375f, 5.5f, 7.40625f, 2.40625f, 3.375f}},
-    {KOPI_DTYPE_Q3_K, -61.25f, {0.0f, 1.3125f, 5.25f, -1.0f, -4.0f, -3.0f, 0.0f, -1.125f, 0.0f, -1.0f, -1.3125f, -2.625f, -3.5f,
-                                0.0f, -0.1875f, -4.5f, -2.625f, -0.625f}},
-    {KOPI_DTYPE_Q4_K, 7219.0f, {3.25f, 3.25f, 19.0f, 3.25f, 28.0f, 16.75f, 28.96875f, 29.71875f, 28.96875f, 48.625f, 5.9375f,
-                                20.9375f, 12.59375f, 39.40625f, 13.8125f, 24.40625f, 23.3125f, 23.0625f}},
-    {KOPI_DTYPE_Q5_K, 11492.8125f, {28.0f, 3.25f, 66.25f, 3.25f, 39.25f, 16.75f, 31.96875f, 36.46875f, 39.46875f, 12.1875f,
-                                    13.4375f, 7.8125f, 51.59375f, 12.59375f, 75.5625f, 90.03125f, 24.5625f, 23.9375f}},
-    {KOPI_DTYPE_Q6_K, -2470.5f, {69.5625f, -53.0f, 66.25f, 112.0f, -224.0f, -70.0f, -44.0f, -13.75f, 129.8125f, 0.0f, -140.625f,
-                                 123.375f, -16.0f, 154.0f, -6.25f, 59.3125f, 15.75f, 102.375f}},
+    {KOPI_DTYPE_Q2_K,
+     916.0f,
+     {0.0f, 0.0f, 2.0625f, 1.21875f, 1.21875f, 1.21875f, 2.03125f, 2.40625f, 3.65625f, 4.8125f, 6.40625f, 2.15625f,
+      3.125f, 2.84375f, 5.5f, 7.40625f, 2.40625f, 3.375f}},
+    {KOPI_DTYPE_Q3_K,
+     -61.25f,
+     {0.0f, 1.3125f, 5.25f, -1.0f, -4.0f, -3.0f, 0.0f, -1.125f, 0.0f, -1.0f, -1.3125f, -2.625f, -3.5f, 0.0f, -0.1875f,
+      -4.5f, -2.625f, -0.625f}},
+    {KOPI_DTYPE_Q4_K,
+     7219.0f,
+     {3.25f, 3.25f, 19.0f, 3.25f, 28.0f, 16.75f, 28.96875f, 29.71875f, 28.96875f, 48.625f, 5.9375f, 20.9375f, 12.59375f,
+      39.40625f, 13.8125f, 24.40625f, 23.3125f, 23.0625f}},
+    {KOPI_DTYPE_Q5_K,
+     11492.8125f,
+     {28.0f, 3.25f, 66.25f, 3.25f, 39.25f, 16.75f, 31.96875f, 36.46875f, 39.46875f, 12.1875f, 13.4375f, 7.8125f,
+      51.59375f, 12.59375f, 75.5625f, 90.03125f, 24.5625f, 23.9375f}},
+    {KOPI_DTYPE_Q6_K,
+     -2470.5f,
+     {69.5625f, -53.0f, 66.25f, 112.0f, -224.0f, -70.0f, -44.0f, -13.75f, 129.8125f, 0.0f, -140.625f, 123.375f, -16.0f,
+      154.0f, -6.25f, 59.3125f, 15.75f, 102.375f}},
 };
 enum { N_BLOCKS = sizeof blocks / sizeof *blocks };
 
@@ -89,20 +101,22 @@ START_TEST(blocks_dequantize)
     drive(&c, _i / N_BLOCKS);
     float sum = 0; /* exact: all values are multiples of 1/32 */
     for (uint32_t i = 0; i < len; i++) sum += out(&c, y)[i];
-    for (int i = 0; i < 18 && (uint32_t)at[i] < len; i++) ck_assert_float_eq(out(&c, y)[at[i]], blocks[_i % N_BLOCKS].value[i]);
+    for (int i = 0; i < 18 && (uint32_t)at[i] < len; i++)
+        ck_assert_float_eq(out(&c, y)[at[i]], blocks[_i % N_BLOCKS].value[i]);
     ck_assert_float_eq(sum, blocks[_i % N_BLOCKS].sum);
     cf_program_free(&c);
 }
 END_TEST
 
-/* x of ones quantizes to 127 and scale 1/127: the dot product is the sum of the block, up to rounding. With one element at a
- * time it picks that element. */
+/* x of ones quantizes to 127 and scale 1/127: the dot product is the sum of the block, up to rounding. With one element
+ * at a time it picks that element. */
 START_TEST(blocks_multiply)
 {
     struct cf_program c;
     const uint32_t dtype = blocks[_i % N_BLOCKS].dtype, len = cf_weight_type(dtype)->len;
     tokens(&c, 19);
-    int32_t x = cf_input(&c, KOPI_DTYPE_F32, len, 1, KOPI_DIM_TOK), q = cf_act(&c, kopi_activation_dtype(dtype), len, 1, KOPI_DIM_TOK);
+    int32_t x = cf_input(&c, KOPI_DTYPE_F32, len, 1, KOPI_DIM_TOK),
+            q = cf_act(&c, kopi_activation_dtype(dtype), len, 1, KOPI_DIM_TOK);
     int32_t w = cf_weight(&c, dtype, len, 1), y = cf_output(&c, KOPI_DTYPE_F32, 1, 1, KOPI_DIM_TOK);
     known_block(dtype, c.t[w].data);
     for (uint32_t i = 0; i < len; i++) in(&c, x)[i] = 1.0f;
@@ -112,7 +126,8 @@ START_TEST(blocks_multiply)
     cf_op(&c, KOPI_OP_LINEAR, LIST(q, w, -1), LIST(y), NULL, 0);
     drive(&c, _i / N_BLOCKS);
     NEAR(out(&c, y), 1e-5, blocks[_i % N_BLOCKS].sum);
-    for (int t = 0; t < 18 && (uint32_t)at[t] < len; t++) NEAR(out(&c, y) + t + 1, 1e-4, blocks[_i % N_BLOCKS].value[t]);
+    for (int t = 0; t < 18 && (uint32_t)at[t] < len; t++)
+        NEAR(out(&c, y) + t + 1, 1e-4, blocks[_i % N_BLOCKS].value[t]);
     cf_program_free(&c);
 }
 END_TEST
@@ -123,7 +138,8 @@ START_TEST(float_linear)
     tokens(&c, 2);
     int32_t x = cf_input(&c, KOPI_DTYPE_F32, 2, 1, KOPI_DIM_TOK), w = cf_weight(&c, KOPI_DTYPE_F16, 2, 3);
     int32_t bias = cf_vector(&c, 3), y = cf_output(&c, KOPI_DTYPE_F32, 3, 1, KOPI_DIM_TOK);
-    memcpy(c.t[w].data, (const uint16_t[]){0x3c00, 0x4000, 0x4200, 0x4400, 0xc500, 0x0001}, 12); /* 1 2, 3 4, -5 2^-24 */
+    memcpy(c.t[w].data, (const uint16_t[]){0x3c00, 0x4000, 0x4200, 0x4400, 0xc500, 0x0001},
+           12); /* 1 2, 3 4, -5 2^-24 */
     SET(c.t[bias].data, 0.5f, -0.5f, 0.0f);
     SET(in(&c, x), 5, 6, 1, 0);
     cf_op(&c, KOPI_OP_LINEAR, LIST(x, w, bias), LIST(y), NULL, 0);
@@ -133,13 +149,14 @@ START_TEST(float_linear)
 }
 END_TEST
 
-/* ---- quantized activations ------------------------------------------------------------------------------------------ */
+/* ---- quantized activations --------------------------------------------------------------------------------------- */
 
 START_TEST(quantize_rounds_to_even)
 {
     struct cf_program c;
     tokens(&c, 4);
-    int32_t x = cf_input(&c, KOPI_DTYPE_F32, 32, 1, KOPI_DIM_TOK), y = cf_output(&c, KOPI_DTYPE_A8_32, 32, 1, KOPI_DIM_TOK);
+    int32_t x = cf_input(&c, KOPI_DTYPE_F32, 32, 1, KOPI_DIM_TOK),
+            y = cf_output(&c, KOPI_DTYPE_A8_32, 32, 1, KOPI_DIM_TOK);
     SET(in(&c, x), 127, -63.5f, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 0.49f);
     SET(in(&c, x) + 32, 0x1p-101f, -0x1p-101f);
     SET(in(&c, x) + 64, 1, INFINITY);
@@ -166,7 +183,8 @@ START_TEST(quantize_sums_sixteens)
 {
     struct cf_program c;
     tokens(&c, 1);
-    int32_t x = cf_input(&c, KOPI_DTYPE_F32, 256, 1, KOPI_DIM_TOK), y = cf_output(&c, KOPI_DTYPE_A8_256, 256, 1, KOPI_DIM_TOK);
+    int32_t x = cf_input(&c, KOPI_DTYPE_F32, 256, 1, KOPI_DIM_TOK),
+            y = cf_output(&c, KOPI_DTYPE_A8_256, 256, 1, KOPI_DIM_TOK);
     for (int i = 0; i < 256; i++) in(&c, x)[i] = i == 0 ? -254.0f : (float)(2 * (i / 16));
     cf_op(&c, KOPI_OP_QUANTIZE, LIST(x), LIST(y), NULL, 0);
     drive(&c, _i);
@@ -179,7 +197,7 @@ START_TEST(quantize_sums_sixteens)
 }
 END_TEST
 
-/* ---- norms ---------------------------------------------------------------------------------------------------------- */
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(norms)
 {
@@ -197,13 +215,14 @@ START_TEST(norms)
         if (kind == KOPI_NORM_RMS) /* sqrt(30 / 4), sqrt(100 / 4) */
             NEAR(out(&c, y), 1e-6, 0.365148372, 1.460593487, 1.095445115, 11.460593487, 0, 0, 1.2, 11.6);
         else /* mean 2.5, variance 1.25; mean 3.5, variance 12.75 */
-            NEAR(out(&c, y), 1e-6, -1.341640786, -0.894427191, 0.447213595, 11.341640786, -0.980196059, -1.960392118, 0.700140042, 11.260252076);
+            NEAR(out(&c, y), 1e-6, -1.341640786, -0.894427191, 0.447213595, 11.341640786, -0.980196059, -1.960392118,
+                 0.700140042, 11.260252076);
         cf_program_free(&c);
     }
 }
 END_TEST
 
-/* ---- rotation ------------------------------------------------------------------------------------------------------- */
+/* ---- rotation ---------------------------------------------------------------------------------------------------- */
 
 /* One head of 4 at the positions 0, 1, .. n - 1, base 10000: y holds the rotated copies. */
 static void rotate(const float *x, uint32_t n, uint32_t pairing, float *y, int level)
@@ -249,14 +268,15 @@ START_TEST(rope_is_relative)
         rotate(k, 40, pairing, b, _i);
         for (int d = 0; d < 20; d++) {
             double first = 0, later = 0;
-            for (int i = 0; i < 4; i++) first += (double)a[4 * d + i] * b[i], later += (double)a[4 * (d + 17) + i] * b[4 * 17 + i];
+            for (int i = 0; i < 4; i++)
+                first += (double)a[4 * d + i] * b[i], later += (double)a[4 * (d + 17) + i] * b[4 * 17 + i];
             ck_assert_double_eq_tol(first, later, 1e-5);
         }
     }
 }
 END_TEST
 
-/* ---- attention ------------------------------------------------------------------------------------------------------ */
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 struct attention {
     struct cf_program c;
@@ -265,7 +285,8 @@ struct attention {
     int32_t q, k, v, y;
 };
 
-static void attention(struct attention *a, uint32_t n_tok, uint32_t kv_heads, uint32_t per, uint32_t dim, uint32_t dtype)
+static void attention(struct attention *a, uint32_t n_tok, uint32_t kv_heads, uint32_t per, uint32_t dim,
+                      uint32_t dtype)
 {
     tokens(&a->c, n_tok);
     a->write = (kopi_kv_write_params){kv_heads, dim, dim, 0};
@@ -284,7 +305,8 @@ static void attend(struct attention *a, int level)
     drive(&a->c, level);
 }
 
-/* Scores 0 and ln 3, so weights 1/4 and 3/4; with a window of 1 only the token itself; with a soft cap a little less than ln 3. */
+/* Scores 0 and ln 3, so weights 1/4 and 3/4; with a window of 1 only the token itself; with a soft cap a little less
+ * than ln 3. */
 START_TEST(attention_by_hand)
 {
     for (int kind = 0; kind < 3; kind++) {
@@ -334,7 +356,8 @@ START_TEST(attention_over_chunks)
                 double o[DIM] = {0}, l = 0;
                 for (int j = windows[w] && p >= (int)windows[w] ? p - (int)windows[w] + 1 : 0; j <= p; j++) {
                     double s = 0;
-                    for (int d = 0; d < DIM; d++) s += (double)in(&a.c, a.q)[(p * 2 + h) * DIM + d] * in(&a.c, a.k)[j * DIM + d];
+                    for (int d = 0; d < DIM; d++)
+                        s += (double)in(&a.c, a.q)[(p * 2 + h) * DIM + d] * in(&a.c, a.k)[j * DIM + d];
                     l += exp(s);
                     for (int d = 0; d < DIM; d++) o[d] += exp(s) * in(&a.c, a.v)[j * DIM + d];
                 }
@@ -361,17 +384,18 @@ START_TEST(large_scores_and_nan)
 }
 END_TEST
 
-/* ---- element by element --------------------------------------------------------------------------------------------- */
+/* ---- element by element ------------------------------------------------------------------------------------------ */
 
 START_TEST(activations)
 {
-    static const double silu[] = {1.46211715726, -0.53788284274, 0, 88}, gelu[] = {1.68238398122, -0.31761601878, 0, 88},
-                        relu[] = {2, 0, 0, 88};
+    static const double silu[] = {1.46211715726, -0.53788284274, 0, 88},
+                        gelu[] = {1.68238398122, -0.31761601878, 0, 88}, relu[] = {2, 0, 0, 88};
     for (uint32_t act = KOPI_ACT_SILU; act <= KOPI_ACT_RELU; act++) {
         struct cf_program c;
         const kopi_glu_params params = {act, 0};
         tokens(&c, 1);
-        int32_t g = cf_input(&c, KOPI_DTYPE_F32, 5, 1, KOPI_DIM_TOK), u = cf_input(&c, KOPI_DTYPE_F32, 5, 1, KOPI_DIM_TOK);
+        int32_t g = cf_input(&c, KOPI_DTYPE_F32, 5, 1, KOPI_DIM_TOK),
+                u = cf_input(&c, KOPI_DTYPE_F32, 5, 1, KOPI_DIM_TOK);
         cf_make_output(&c, g);
         SET(in(&c, g), 1, -1, 0, 88, NAN);
         SET(in(&c, u), 2, 2, 2, 1, 1);
@@ -390,7 +414,8 @@ START_TEST(sums_scales_caps)
     struct cf_program c;
     tokens(&c, 1);
     int32_t a = cf_input(&c, KOPI_DTYPE_F32, 3, 1, KOPI_DIM_TOK), b = cf_input(&c, KOPI_DTYPE_F32, 3, 1, KOPI_DIM_TOK);
-    int32_t sum = cf_output(&c, KOPI_DTYPE_F32, 3, 1, KOPI_DIM_TOK), scaled = cf_output(&c, KOPI_DTYPE_F32, 3, 1, KOPI_DIM_TOK);
+    int32_t sum = cf_output(&c, KOPI_DTYPE_F32, 3, 1, KOPI_DIM_TOK),
+            scaled = cf_output(&c, KOPI_DTYPE_F32, 3, 1, KOPI_DIM_TOK);
     int32_t capped = cf_output(&c, KOPI_DTYPE_F32, 3, 1, KOPI_DIM_TOK);
     SET(in(&c, a), 1, -2, 60);
     SET(in(&c, b), 0.25f, 2, 0);

@@ -65,7 +65,7 @@ START_TEST(float_linear_is_near)
 }
 END_TEST
 
-/* ---- plugins with a fault: the cpu plugin, but for one thing ------------------------------------------------------------------ */
+/* ---- plugins with a fault: the cpu plugin, but for one thing ----------------------------------------------------- */
 
 enum fault { ONE_BIT, PAST_THE_END, INPUT_CHANGED, SHARE_MISSING, BATCH_SEEN, ADDS_NOISE };
 static enum fault fault;
@@ -97,10 +97,11 @@ static kopi_status not_exact(const kopi_host *host, uint32_t index, kopi_device 
     return s;
 }
 
-static void *leaked;
+static void *leaked[4];
+static int n_leaked;
 static kopi_status leaky_create(const kopi_host *host, uint32_t device, void **be)
 {
-    leaked = host->alloc(host->ctx, 64, 64);
+    leaked[n_leaked++] = host->alloc(host->ctx, 64, 64);
     return cpu()->ops->create(host, device, be);
 }
 
@@ -131,6 +132,7 @@ START_TEST(leaks_are_seen)
     const struct cf_side good = {cpu(), NULL, NULL}, bad = {with_fault(ONE_BIT), NULL, NULL};
     ops.create = leaky_create;
     ck_assert_uint_gt(compare(&good, &bad, "add").failed, 0);
+    while (n_leaked) free(leaked[--n_leaked]);
 }
 END_TEST
 

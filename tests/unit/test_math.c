@@ -50,8 +50,7 @@ static double gelu(double x) { return x * 0.5 * (1 + tanh(sqrt(2 / M_PI) * (x + 
 START_TEST(silu_and_gelu_are_near)
 {
     double worst_silu = 0, worst_gelu = 0;
-    for (uint32_t sign = 0; sign < 2; sign++)
-        EACH(x, sign << 31, 1e4f, STEP)
+    for (uint32_t sign = 0; sign < 2; sign++) EACH(x, sign << 31, 1e4f, STEP)
         {
             worst_silu = fmax(worst_silu, fabs(kopi_silu(x) - silu(x)) / (1e-30 + fabs((double)x)));
             worst_gelu = fmax(worst_gelu, fabs(kopi_gelu_tanh(x) - gelu(x)) / (1e-30 + fabs((double)x)));
@@ -82,10 +81,8 @@ START_TEST(half_precision)
             continue;
         }
         ck_assert_uint_eq(kopi_f32_to_f16(f), h);
-        if ((h & 0x7c00) == 0x7c00)
-            ck_assert(isinf(f) && !signbit(f) == !(h >> 15));
-        else
-            ck_assert_double_eq(f, half_value((uint16_t)h));
+        if ((h & 0x7c00) == 0x7c00) ck_assert(isinf(f) && !signbit(f) == !(h >> 15));
+        else ck_assert_double_eq(f, half_value((uint16_t)h));
         if ((h & 0x7fff) >= 0x7bff) continue;
         float mid = (float)((half_value((uint16_t)h) + half_value((uint16_t)(h + 1))) / 2); /* a tie goes to even */
         ck_assert_uint_eq(kopi_f32_to_f16(mid), h & 1 ? h + 1 : h);
