@@ -1,4 +1,15 @@
-# Unit tests: one program per folder, each a Check suite, run by `make check`.
+# Unit tests: one program per folder, each a Check suite. Scripts: rules (of the sources) and e2e (the built command). All run by
+# `make check`; each test program counts its checks in its log.
+AM_TESTS_ENVIRONMENT = \
+	KOPI_SOURCE='$(abs_top_srcdir)'; KOPI_BUILD='$(abs_builddir)'; KOPI='$(abs_builddir)/kopi$(EXEEXT)'; \
+	KOPI_PLUGINS='$(abs_builddir)/.libs'; KOPI_SANITIZED='$(SANITIZED)'; PYTHONDONTWRITEBYTECODE=1; \
+	export KOPI_SOURCE KOPI_BUILD KOPI KOPI_PLUGINS KOPI_SANITIZED PYTHONDONTWRITEBYTECODE;
+TEST_EXTENSIONS = .py
+PY_LOG_COMPILER = $(PYTHON3)
+if HAVE_PYTHON3
+include tests/rules.mk
+endif
+include tests/sanitizers.mk
 include tests/support/local.mk
 include tests/fuzz/local.mk
 if HAVE_CHECK

@@ -50,7 +50,7 @@ struct walk {
 static int visit(const struct walk *w, const struct kopi__setting *s, int model)
 {
     char path[KOPI__PATH_MAX];
-    kopi_config_entry e = {s->key, kopi__setting_path(s, model, path), s->text, origin_of(s), s->from};
+    kopi_config_entry e = {s->key, kopi__setting_path(s, model, path), s->text, origin_of(s), s->from, 0};
     return w->fn(w->ctx, &e);
 }
 

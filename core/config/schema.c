@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BOOL(dflt) KOPI_CONFIG_BOOL, dflt, NULL, 0, 0, 0, 0
-#define INT(dflt, words, lo, hi) KOPI_CONFIG_INT, dflt, words, lo, hi, 0, 0
-#define FLOAT(dflt, lo, hi) KOPI_CONFIG_FLOAT, dflt, NULL, 0, 0, lo, hi
-#define ENUM(dflt, words) KOPI_CONFIG_ENUM, dflt, words, 0, 0, 0, 0
-#define TEXT(kind, dflt, words) KOPI_CONFIG_##kind, dflt, words, 0, 0, 0, 0
+#define BOOL(dflt) KOPI_CONFIG_BOOL, 0, dflt, NULL, 0, 0, 0, 0
+#define INT(dflt, words, lo, hi) KOPI_CONFIG_INT, 0, dflt, words, lo, hi, 0, 0
+#define FLOAT(dflt, lo, hi) KOPI_CONFIG_FLOAT, 0, dflt, NULL, 0, 0, lo, hi
+#define ENUM(dflt, words) KOPI_CONFIG_ENUM, 0, dflt, words, 0, 0, 0, 0
+#define TEXT(kind, dflt, words) KOPI_CONFIG_##kind, 0, dflt, words, 0, 0, 0, 0
 
 /* path, type(default, bounds), flags, name of the value, environment, help. Keys of one section stand together. */
 static const kopi_config_key keys[] = {

@@ -56,6 +56,7 @@ enum {
 typedef struct kopi_config_key {
     const char *path; /* "backend.threads", "models[].context.size", "backend.options.*.*" (* is a free name) */
     int type;         /* KOPI_CONFIG_... */
+    int reserved;     /* 0 */
     const char *default_value; /* as written, or NULL: unset */
     const char *words;         /* "f16|f32", "auto", or NULL */
     int64_t imin, imax;
@@ -102,6 +103,7 @@ typedef struct kopi_config_entry {
     const char *path;           /* with the model's index and the names: "models[0].path" */
     const char *value, *origin; /* as kopi_config_get gives them */
     int from;                   /* KOPI_FROM_... */
+    int reserved;               /* 0 */
 } kopi_config_entry;
 /* Calls fn for every value that is set, defaults included, in the table's order; non-zero stops and is returned. */
 KOPI_EXPORT int kopi_config_each(const kopi_config *cfg, int (*fn)(void *ctx, const kopi_config_entry *entry),

@@ -1,5 +1,9 @@
-check_PROGRAMS += tests/unit/test_config
-TESTS += tests/unit/test_config
-tests_unit_test_config_SOURCES = tests/unit/test_config.c
-tests_unit_test_config_CFLAGS = $(TEST_CFLAGS) $(JANSSON_CFLAGS)
-tests_unit_test_config_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
+check_PROGRAMS += tests/unit/test_config tests/unit/test_config_print
+TESTS += tests/unit/test_config tests/unit/test_config_print
+config_fixture = tests/unit/config_fixture.c tests/unit/config_fixture.h
+tests_unit_test_config_SOURCES = $(config_fixture) tests/unit/test_config.c
+tests_unit_test_config_CFLAGS = $(TEST_CFLAGS)
+tests_unit_test_config_LDADD = $(TEST_LIBS)
+tests_unit_test_config_print_SOURCES = $(config_fixture) tests/unit/test_config_print.c
+tests_unit_test_config_print_CFLAGS = $(TEST_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_config_print_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
