@@ -37,6 +37,10 @@ struct cf_counts {
 kopi_status cf_compare(const struct cf_side *reference, const struct cf_side *subject, const struct cf_options *o,
                        struct cf_counts *counts);
 
+/* What isn't arithmetic: the device description, creating and destroying, running out of memory, two instances at once,
+ * unknown ids, cancelling. Adds to counts. */
+void cf_life(const struct cf_side *subject, const struct cf_report *report, struct cf_counts *counts);
+
 /* The plugin of a shared object, checked for size, versions and fingerprint; NULL with a text. Never unloaded. */
 const kopi_plugin *cf_load(const char *path, char *err, size_t n);
 

@@ -1,5 +1,6 @@
 #include "drive.h"
 
+#include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,11 +300,20 @@ static void protect_weights(struct cf_program *c, bool yes)
         if (c->t[k].kind == KOPI_KIND_WEIGHT || c->t[k].kind == KOPI_KIND_CONST) cf_buf_read_only(&c->buf[k], yes);
 }
 
+/* Rounding mode and denormals as C starts with them. */
+static bool float_state_is_plain(void)
+{
+    volatile float tiny = 0x1p-140f, half = 0.5f;
+    return fegetround() == FE_TONEAREST && tiny * half != 0;
+}
+
 kopi_status cf_drive(struct cf_instance *i, struct cf_program *c, uint32_t nth, enum cf_split split, char *text,
                      size_t n)
 {
     const char *what = NULL;
     void *plan = NULL;
+    fenv_t before;
+    fegetenv(&before);
     i->host.text[0] = 0;
     protect_weights(c, true);
     if (c->pages.map) cf_buf_fill(&c->pages);
@@ -314,6 +324,8 @@ kopi_status cf_drive(struct cf_instance *i, struct cf_program *c, uint32_t nth, 
     if (plan) i->ops.plan_free(i->be, plan);
     export(i, c);
     protect_weights(c, false);
+    if (!float_state_is_plain()) what = "the floating-point state was changed";
+    fesetenv(&before);
     if (s == KOPI_OK && what) s = KOPI_E_INTERNAL;
     if (s != KOPI_OK)
         snprintf(text, n, "%s (status %d)", what ? what : i->host.text[0] ? i->host.text : "no text", (int)s);

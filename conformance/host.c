@@ -41,11 +41,7 @@ static void host_account(void *ctx, uint32_t space, int64_t delta) { (void)ctx, 
 
 static uint32_t host_team_size(void *ctx) { return ((struct cf_host *)ctx)->threads; }
 
-static int32_t host_cancelled(void *ctx)
-{
-    (void)ctx;
-    return 0;
-}
+static int32_t host_cancelled(void *ctx) { return atomic_load(&((struct cf_host *)ctx)->cancel); }
 
 static const char *host_option(void *ctx, const char *key)
 {

@@ -13,6 +13,7 @@ struct cf_host {
     char text[256];             /* of the last fail() */
     _Atomic long live;          /* allocations that are not freed */
     _Atomic long fail_at;       /* the n-th allocation from now fails; 0: none */
+    _Atomic bool cancel;        /* what cancelled() answers */
 };
 void cf_host_init(struct cf_host *h, const char *const *options, uint32_t threads);
 

@@ -3,6 +3,7 @@
 #include "conformance/host.h"
 
 #include <check.h>
+#include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,7 @@ END_TEST
 
 /* ---- plugins with a fault: the cpu plugin, but for one thing ----------------------------------------------------- */
 
-enum fault { ONE_BIT, PAST_THE_END, INPUT_CHANGED, SHARE_MISSING, BATCH_SEEN, ADDS_NOISE };
+enum fault { ONE_BIT, PAST_THE_END, INPUT_CHANGED, SHARE_MISSING, BATCH_SEEN, ROUNDS_DOWN, ADDS_NOISE };
 static enum fault fault;
 static kopi_kernel rows[32];
 static kopi_backend_ops ops;
@@ -85,6 +86,7 @@ static kopi_status faulty_run(void *be, const kopi_kctx *k, const kopi_op *op)
     if (fault == ONE_BIT && k->nth == 16) memcpy(out, &(uint32_t){((uint32_t *)(void *)out)[0] ^ 1}, 4);
     if (fault == BATCH_SEEN && k->run->n_tok == 1) out[row - 1] = -out[row - 1];
     if (fault == PAST_THE_END && n < k->prog->max_tok) out[n * row] = 1;
+    if (fault == ROUNDS_DOWN) fesetround(FE_DOWNWARD);
     if (fault == INPUT_CHANGED) in[0] = in[0] + 1;
     for (int64_t i = 0; fault == ADDS_NOISE && i < row; i++) out[i] = out[i] * (i % 2 ? 1.01f : 0.99f);
     return s;
@@ -133,6 +135,76 @@ START_TEST(leaks_are_seen)
     ops.create = leaky_create;
     ck_assert_uint_gt(compare(&good, &bad, "add").failed, 0);
     while (n_leaked) free(leaked[--n_leaked]);
+}
+END_TEST
+
+/* ---- what isn't arithmetic --------------------------------------------------------------------------------------- */
+
+static struct cf_counts life(const kopi_plugin *p)
+{
+    int shown = 0;
+    const struct cf_side side = {p, NULL, NULL};
+    const struct cf_report report = {p == cpu() ? line : NULL, &shown};
+    struct cf_counts n = {0};
+    cf_life(&side, &report, &n);
+    return n;
+}
+
+START_TEST(cpu_lives_well)
+{
+    struct cf_counts n = life(cpu());
+    ck_assert_uint_eq(n.failed, 0);
+    ck_assert_uint_eq(n.skipped, 1); /* cancelling is the executor's affair */
+    ck_assert_uint_eq(n.passed, 7);
+}
+END_TEST
+
+static kopi_status too_long(const kopi_host *host, uint32_t index, kopi_device *out)
+{
+    uint32_t given = out->struct_size;
+    out->struct_size = sizeof *out;
+    kopi_status s = cpu()->device(host, index, out);
+    out->struct_size = given;
+    return s;
+}
+
+static kopi_status any_index(const kopi_host *host, uint32_t index, kopi_device *out)
+{
+    (void)index;
+    return cpu()->device(host, 0, out);
+}
+
+static kopi_status wrong_code(const kopi_host *host, uint32_t device, void **be)
+{
+    kopi_status s = cpu()->ops->create(host, device, be);
+    return s == KOPI_E_NOMEM ? KOPI_E_INTERNAL : s;
+}
+
+static int32_t claims_all(void *be, const kopi_program *p, const kopi_op *op)
+{
+    (void)be, (void)p, (void)op;
+    return 1;
+}
+
+static kopi_status no_export(void *be, const kopi_program *p, uint32_t group, int32_t page, void *canonical)
+{
+    (void)be, (void)p, (void)group, (void)page, (void)canonical;
+    return KOPI_E_UNSUPPORTED;
+}
+
+START_TEST(bad_manners_are_seen)
+{
+    with_fault(ONE_BIT);
+    switch (_i) {
+    case 0: plugin.device = too_long; break;
+    case 1: plugin.device = any_index; break;
+    case 2: ops.create = wrong_code; break;
+    case 3: ops.supports = claims_all; break;
+    case 4: plugin.name = "CPU"; break;
+    case 5: rows[3].run = NULL; break;
+    default: ops.kv_export = no_export; break;
+    }
+    ck_assert_uint_eq(life(&plugin).failed, 1);
 }
 END_TEST
 
@@ -196,6 +268,8 @@ int main(void)
     tcase_add_test(t, float_linear_is_near);
     tcase_add_loop_test(t, faults_are_seen, ONE_BIT, ADDS_NOISE + 1);
     tcase_add_test(t, leaks_are_seen);
+    tcase_add_test(t, cpu_lives_well);
+    tcase_add_loop_test(t, bad_manners_are_seen, 0, 7);
     tcase_add_test(t, another_level_is_seen);
     tcase_add_loop_test(t, options_are_checked, 0, 2);
     tcase_add_test(t, memory_may_be_short);
