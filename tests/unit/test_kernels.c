@@ -1,6 +1,6 @@
 /* The reference backend's two levels give the same bits, and the comparer that says so notices what is wrong. */
 #include "conformance/conform.h"
-#include "conformance/host.h"
+#include "conformance/program.h"
 
 #include <check.h>
 #include <fenv.h>
@@ -138,6 +138,161 @@ START_TEST(leaks_are_seen)
 }
 END_TEST
 
+/* ---- a plugin that takes the whole program: the cpu's kernels behind prepare and execute
+ * ----------------------------- */
+
+static struct cf_counts life(const kopi_plugin *p);
+
+struct planned {
+    const kopi_host *host;
+    void *be;
+};
+struct plan {
+    struct planned *p;
+    const kopi_program *prog;
+    uint32_t first, n;
+    const kopi_run *run;
+    void *data[CF_MAX_TENSORS];
+};
+static bool forgets_cancel;
+
+static kopi_status planned_create(const kopi_host *host, uint32_t device, void **be)
+{
+    struct planned *p = host->alloc(host->ctx, sizeof *p, 64);
+    if (!p) return (host->fail)(host->ctx, KOPI_E_NOMEM, "planned"); /* Check has a macro fail() */
+    p->host = host;
+    *be = p;
+    kopi_status s = cpu()->ops->create(host, device, &p->be);
+    if (s != KOPI_OK) host->free(host->ctx, p);
+    return s;
+}
+
+static void planned_destroy(void *be)
+{
+    struct planned *p = be;
+    cpu()->ops->destroy(p->be);
+    p->host->free(p->host->ctx, p);
+}
+
+static int32_t planned_supports(void *be, const kopi_program *p, const kopi_op *op)
+{
+    return cpu()->ops->supports(((struct planned *)be)->be, p, op);
+}
+
+static const char *planned_describe(void *be, const kopi_program *p, const kopi_op *op)
+{
+    return cpu()->ops->describe(((struct planned *)be)->be, p, op);
+}
+
+/* A copy of its own, with the bytes inverted: whoever reads the file's instead would be seen, and so would the reverse.
+ */
+static kopi_status planned_import(void *be, const kopi_weight *w, kopi_weight_out *out)
+{
+    struct planned *p = be;
+    unsigned char *copy = p->host->alloc(p->host->ctx, w->size, 64);
+    if (!copy) return KOPI_E_NOMEM;
+    for (uint64_t i = 0; i < w->size; i++) copy[i] = (unsigned char)~((const unsigned char *)w->data)[i];
+    *out = (kopi_weight_out){sizeof *out, KOPI_WEIGHT_REPACKED, w->roles, 0, copy, w->size, "inverted"};
+    return KOPI_OK;
+}
+
+static void planned_weight_free(void *be, void *handle)
+{
+    struct planned *p = be;
+    p->host->free(p->host->ctx, handle);
+}
+
+static kopi_status planned_prepare(void *be, const kopi_program *prog, uint32_t first, uint32_t n, void **out)
+{
+    struct planned *p = be;
+    struct plan *plan = p->host->alloc(p->host->ctx, sizeof *plan, 64);
+    if (!plan) return KOPI_E_NOMEM;
+    *plan = (struct plan){.p = p, .prog = prog, .first = first, .n = n};
+    *out = plan;
+    return KOPI_OK;
+}
+
+static void planned_free(void *be, void *plan)
+{
+    struct planned *p = be;
+    p->host->free(p->host->ctx, plan);
+}
+
+static kopi_status walk(void *arg, uint32_t ith, uint32_t nth, kopi_team *team)
+{
+    struct plan *plan = arg;
+    kopi_status s = KOPI_OK;
+    for (uint32_t i = plan->first; i < plan->first + plan->n && s == KOPI_OK; i++) {
+        const kopi_op *op = kopi_op_at(plan->prog, i);
+        uint64_t size = cpu()->ops->kernels[2].scratch(plan->p->be, plan->prog, op, nth);
+        kopi_kctx k = {.struct_size = sizeof k,
+                       .ith = ith,
+                       .nth = nth,
+                       .prog = plan->prog,
+                       .run = plan->run,
+                       .data = plan->data,
+                       .scratch = malloc(size + 1),
+                       .scratch_size = size};
+        s = cpu()->ops->kernels[0].run(plan->p->be, &k, op);
+        free(k.scratch);
+        s = plan->p->host->barrier(team, s);
+    }
+    return s;
+}
+
+static kopi_status planned_execute(void *be, void *opaque, const kopi_run *run)
+{
+    struct planned *p = be;
+    struct plan *plan = opaque;
+    void *own[CF_MAX_TENSORS] = {0};
+    kopi_status s = KOPI_OK;
+    if (!forgets_cancel && p->host->cancelled(p->host->ctx)) return KOPI_E_CANCELLED;
+    for (uint32_t i = 0; i < plan->prog->n_tensors && s == KOPI_OK; i++) {
+        const kopi_tensor *t = kopi_tensor_at(plan->prog, (int32_t)i);
+        plan->data[i] = t->kind == KOPI_KIND_OUTPUT ? kopi_output_at(run, t->group)->host : t->data;
+        if (!t->handle) continue;
+        uint64_t size = (uint64_t)(t->nb[t->n_dims - 1] * t->dim[t->n_dims - 1].n);
+        unsigned char *bytes = plan->data[i] = own[i] = malloc(size);
+        for (uint64_t b = 0; b < size; b++) bytes[b] = (unsigned char)~((const unsigned char *)t->handle)[b];
+    }
+    plan->run = run;
+    s = p->host->team(p->host->ctx, walk, plan);
+    for (int i = 0; i < CF_MAX_TENSORS; i++) free(own[i]);
+    return s;
+}
+
+static const kopi_plugin *planned(void)
+{
+    ops = (kopi_backend_ops){.struct_size = sizeof ops,
+                             .create = planned_create,
+                             .destroy = planned_destroy,
+                             .supports = planned_supports,
+                             .describe = planned_describe,
+                             .weight_import = planned_import,
+                             .weight_free = planned_weight_free,
+                             .prepare = planned_prepare,
+                             .execute = planned_execute,
+                             .plan_free = planned_free};
+    plugin = *cpu();
+    plugin.name = "planned";
+    plugin.ops = &ops;
+    return &plugin;
+}
+
+START_TEST(plans_are_driven)
+{
+    const struct cf_side good = {cpu(), NULL, NULL}, bad = {planned(), NULL, "_c_"};
+    struct cf_counts n = compare(&good, &bad, NULL);
+    ck_assert_uint_eq(n.failed, 0);
+    ck_assert_uint_eq(n.skipped, 0);
+    ck_assert_uint_gt(n.passed, 300);
+    n = life(&plugin);
+    ck_assert_uint_eq(n.failed + n.skipped, 0);
+    forgets_cancel = true;
+    ck_assert_uint_eq(life(&plugin).failed, 1);
+}
+END_TEST
+
 /* ---- what isn't arithmetic --------------------------------------------------------------------------------------- */
 
 static struct cf_counts life(const kopi_plugin *p)
@@ -268,6 +423,7 @@ int main(void)
     tcase_add_test(t, float_linear_is_near);
     tcase_add_loop_test(t, faults_are_seen, ONE_BIT, ADDS_NOISE + 1);
     tcase_add_test(t, leaks_are_seen);
+    tcase_add_test(t, plans_are_driven);
     tcase_add_test(t, cpu_lives_well);
     tcase_add_loop_test(t, bad_manners_are_seen, 0, 7);
     tcase_add_test(t, another_level_is_seen);
