@@ -13,13 +13,15 @@
 struct kopi_kv; /* core/run/kv.h: pages, made by kopi_model_load */
 
 struct kopi_model {
-    kopi_engine *engine;                   /* borrowed: thread team, plugin search */
+    kopi_engine *engine;                   /* borrowed: thread team, plugin search, configuration */
+    int config_index;                      /* models[] entry */
     char *id, *path;
     struct kopi_gguf *gguf;
     struct kopi_tokenizer *tokenizer;      /* NULL: the file has no tokenizer (ids only) */
     struct kopi_chat_template *chat;       /* NULL: no template */
     struct kopi_decoder decoder;
     struct kopi__program *program;
+    struct kopi_instance *main, *fallback; /* fallback: NULL if there is none */
     struct kopi_exec *exec;
     struct kopi_kv *kv;
     uint32_t n_vocab, n_ctx;               /* positions per sequence */
