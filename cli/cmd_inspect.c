@@ -1,0 +1,184 @@
+/* kopi inspect: what a model file holds, and the verdict whether and how kopi will run it. */
+#include "commands.h"
+
+#include "backend/assign.h"
+#include "base/num.h"
+#include "gguf/gguf.h"
+#include "model/build.h"
+#include "text/chat.h"
+#include "text/tokenizer.h"
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool tensors, json, check_only;
+
+const struct cli_option cli_inspect_options[] = {
+    {"--tensors", NULL, CLI_FLAG, &tensors, "list every tensor", 0, 0},
+    {"--json", NULL, CLI_FLAG, &json, "everything as one JSON object", 0, 0},
+    {"--check", NULL, CLI_FLAG, &check_only, "only the verdict", 0, 0},
+    {0},
+};
+
+enum { MAX_ELEMENTS = 6, MAX_TEXT = 200 }; /* of an array and of a string that are shown */
+
+/* Whether the core can build a program for this file: the reason if not. */
+static kopi_status verdict(const struct kopi_gguf *g, kopi_error *e)
+{
+    struct kopi_decoder d;
+    struct kopi__program *p;
+    struct kopi_tokenizer *t = NULL;
+    struct kopi_build b = {.n_ctx = 64, .max_tok = 1, .max_out = 1, .max_seq = 1, .kv_k = KOPI_DTYPE_F16, .kv_v = KOPI_DTYPE_F16};
+    kopi_status s = kopi__decoder_read(g, &d, e);
+    if (s == KOPI_OK) s = kopi__tokenizer_new(g, &t, e);
+    kopi__tokenizer_free(t);
+    if (s != KOPI_OK) return s;
+    s = kopi__build(g, &d, &b, &p, e);
+    if (s == KOPI_OK) kopi__program_free(p);
+    return s;
+}
+
+static json_t *scalar(const struct kopi_gguf_kv *kv, uint64_t i)
+{
+    int64_t v;
+    uint64_t u;
+    double f;
+    bool b;
+    struct kopi_gguf_str s;
+    if (kopi__gguf_get_bool(kv, i, &b)) return json_boolean(b);
+    if (kopi__gguf_get_i64(kv, i, &v)) return json_integer(v);
+    if (kopi__gguf_get_u64(kv, i, &u)) return json_real((double)u);
+    if (kopi__gguf_get_f64(kv, i, &f)) {
+        json_t *r = json_real(f);
+        return r ? r : json_null(); /* NaN and infinity have no JSON form */
+    }
+    if (kopi__gguf_get_str(kv, i, &s)) {
+        json_t *t = json_stringn(s.data, s.len);
+        return t ? t : json_string("(not UTF-8)");
+    }
+    return json_null();
+}
+
+static json_t *value(const struct kopi_gguf_kv *kv)
+{
+    if (kv->type != KOPI_GGUF_ARRAY) return scalar(kv, 0);
+    json_t *first = json_array();
+    for (uint64_t i = 0; i < kv->n && i < MAX_ELEMENTS; i++) json_array_append_new(first, scalar(kv, i));
+    return json_pack("{s:s, s:I, s:o}", "array_of", kopi__gguf_type_name(kv->elem_type), "length", (json_int_t)kv->n, "first", first);
+}
+
+static json_t *tensor(const struct kopi_gguf_tensor *t)
+{
+    json_t *ne = json_array();
+    for (uint32_t i = 0; i < t->n_dims; i++) json_array_append_new(ne, json_integer(t->ne[i]));
+    return json_pack("{s:s, s:s, s:o, s:I, s:I}", "name", t->name, "type", kopi__dtype_name(t->dtype), "shape", ne, "bytes",
+                     (json_int_t)t->size, "offset", (json_int_t)t->file_offset);
+}
+
+static int print_json(const struct kopi_gguf *g, bool runs, const kopi_error *e)
+{
+    json_t *meta = json_object(), *list = json_array();
+    for (uint64_t i = 0; i < kopi__gguf_n_kv(g); i++) {
+        const struct kopi_gguf_kv *kv = kopi__gguf_kv_at(g, i);
+        json_t *v = value(kv);
+        if (json_object_setn_new(meta, kv->key.data, kv->key.len, v)) json_object_set_new(meta, "(key that is not UTF-8)", json_null());
+    }
+    for (uint64_t i = 0; i < kopi__gguf_n_tensors(g); i++) json_array_append_new(list, tensor(kopi__gguf_tensor_at(g, i)));
+    json_t *all = json_pack("{s:s, s:i, s:I, s:b, s:s*, s:o, s:o}", "file", kopi__gguf_path(g), "version", (int)kopi__gguf_version(g), "bytes",
+                            (json_int_t)kopi__gguf_file_size(g), "runs", runs, "reason", runs ? NULL : e->text, "metadata", meta, "tensors", list);
+    int bad = !all || json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF;
+    json_decref(all);
+    return bad ? cli_error(EXIT_RUN, "the JSON could not be written") : 0;
+}
+
+/* Text of a file without control bytes, cut. */
+static void print_text(const char *s, size_t n)
+{
+    size_t shown = n < MAX_TEXT ? n : MAX_TEXT;
+    for (size_t i = 0; i < shown; i++) putchar((unsigned char)s[i] < 0x20 || s[i] == 0x7f ? ' ' : s[i]);
+    if (shown < n) printf("... (%zu bytes)", n);
+}
+
+static void print_value(const struct kopi_gguf_kv *kv)
+{
+    json_t *v = scalar(kv, 0);
+    if (kv->type == KOPI_GGUF_ARRAY) {
+        printf("%llu x %s", (unsigned long long)kv->n, kopi__gguf_type_name(kv->elem_type));
+    } else if (json_is_string(v)) {
+        print_text(json_string_value(v), json_string_length(v));
+    } else {
+        char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        printf("%s", text ? text : "?");
+        free(text);
+    }
+    json_decref(v);
+}
+
+static void print_tensors(const struct kopi_gguf *g)
+{
+    for (uint64_t i = 0; i < kopi__gguf_n_tensors(g); i++) {
+        const struct kopi_gguf_tensor *t = kopi__gguf_tensor_at(g, i);
+        char dims[96], bytes[40];
+        printf("  %-32s %-6s %-20s %s\n", t->name, kopi__dtype_name(t->dtype), kopi__dims_text(t->ne, t->n_dims, dims, sizeof dims),
+               kopi__format_bytes(t->size, bytes, sizeof bytes));
+    }
+}
+
+/* Types and how much of the file each takes. */
+static void print_types(const struct kopi_gguf *g)
+{
+    uint64_t n = kopi__gguf_n_tensors(g);
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t type = kopi__gguf_tensor_at(g, i)->dtype;
+        uint64_t count = 0, bytes = 0;
+        bool seen = false;
+        for (uint64_t k = 0; k < i && !seen && i < 4096; k++) seen = kopi__gguf_tensor_at(g, k)->dtype == type;
+        if (seen || i >= 4096) continue;
+        for (uint64_t k = i; k < n; k++)
+            if (kopi__gguf_tensor_at(g, k)->dtype == type) {
+                count++;
+                bytes += kopi__gguf_tensor_at(g, k)->size;
+            }
+        char text[40];
+        printf("  %-6s %5llu tensors, %s\n", kopi__dtype_name(type), (unsigned long long)count, kopi__format_bytes(bytes, text, sizeof text));
+    }
+}
+
+static void print_all(const struct kopi_gguf *g)
+{
+    char bytes[40];
+    printf("%s: GGUF version %u, %s, %u file%s, %llu keys, %llu tensors\n", kopi__gguf_path(g), kopi__gguf_version(g),
+           kopi__format_bytes(kopi__gguf_file_size(g), bytes, sizeof bytes), kopi__gguf_n_parts(g), kopi__gguf_n_parts(g) == 1 ? "" : "s",
+           (unsigned long long)kopi__gguf_n_kv(g), (unsigned long long)kopi__gguf_n_tensors(g));
+    for (uint64_t i = 0; i < kopi__gguf_n_kv(g); i++) {
+        const struct kopi_gguf_kv *kv = kopi__gguf_kv_at(g, i);
+        printf("  ");
+        print_text(kv->key.data, kv->key.len);
+        printf(" = ");
+        print_value(kv);
+        putchar('\n');
+    }
+    printf("tensors:\n");
+    if (tensors)
+        print_tensors(g);
+    else
+        print_types(g);
+}
+
+int cli_inspect(int n_args, char **args)
+{
+    kopi_error e, why;
+    struct kopi_gguf *g;
+    if (n_args != 1) return cli_error(EXIT_USAGE, "kopi inspect takes one FILE");
+    if (kopi__gguf_open(args[0], 0, NULL, 0, &g, &e) != KOPI_OK) return cli_fail(&e);
+    bool runs = verdict(g, &why) == KOPI_OK;
+    int code = 0;
+    if (json) {
+        code = print_json(g, runs, &why);
+    } else {
+        if (!check_only) print_all(g);
+        printf("verdict: %s%s\n", runs ? "runs" : "does not run: ", runs ? "" : why.text);
+    }
+    kopi__gguf_close(g);
+    return code ? code : check_only && !runs ? EXIT_MODEL : 0;
+}

@@ -1,0 +1,131 @@
+/* kopi run: one answer to a prompt, or a chat on a terminal. */
+#include "commands.h"
+
+#include "base/num.h"
+#include "config/config.h"
+#include "repl.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *prompt, *file, *system_text;
+static bool raw, timings, ignore_eos, special;
+static struct cli_list stop;
+
+const struct cli_option cli_run_options[] = {
+    {"-p, --prompt", "TEXT", CLI_STRING, &prompt, "the prompt; without one: standard input, or a chat on a terminal", 0, 0},
+    {"-f, --file", "FILE", CLI_STRING, &file, "the prompt, as bytes from a file", 0, 0},
+    {"--system", "TEXT", CLI_STRING, &system_text, "system message", 0, 0},
+    {"--raw", NULL, CLI_FLAG, &raw, "the prompt as it is, without the model's chat template", 0, 0},
+    {"--stop", "TEXT", CLI_LIST, &stop, "end the answer before this text (several allowed)", 0, 0},
+    {"--ignore-eos", NULL, CLI_FLAG, &ignore_eos, "go on past the end of the answer", 0, 0},
+    {"--special", NULL, CLI_FLAG, &special, "show control tokens", 0, 0},
+    {"--show-timings", NULL, CLI_FLAG, &timings, "tokens and speed on stderr at the end", 0, 0},
+    {0},
+};
+
+struct stream { int code; };
+
+static int on_text(void *ctx, const char *utf8, size_t len)
+{
+    struct stream *s = ctx;
+    s->code = cli_write(utf8, len);
+    if (!s->code) s->code = cli_finish_output();
+    return s->code;
+}
+
+/* Ids of the prompt: through the template, or raw where there is none (said once on stderr) or --raw. */
+static int encode(kopi_model *m, const char *text, size_t len, int32_t **ids, size_t *n)
+{
+    kopi_error e;
+    kopi_status s;
+    if (!raw && kopi_model_has_chat_template(m)) {
+        if (strlen(text) != len) return cli_error(EXIT_USAGE, "the prompt holds a NUL byte, which a chat message can't; use --raw");
+        kopi_message messages[] = {{"system", system_text}, {"user", text}};
+        s = kopi_chat_tokenize(m, system_text ? messages : messages + 1, system_text ? 2 : 1, ids, n, &e);
+    } else {
+        if (system_text) return cli_error(EXIT_USAGE, "--system needs a chat template, and %s", raw ? "--raw goes without" : "this model has none");
+        if (!raw && !cli_quiet) fprintf(stderr, "kopi: the model has no chat template: the prompt is taken as it is\n");
+        s = kopi_tokenize(m, text, len, KOPI_ADD_SPECIAL | KOPI_PARSE_SPECIAL, ids, n, &e);
+    }
+    if (s != KOPI_OK) return cli_fail(&e);
+    if (!*n) {
+        kopi_free(*ids);
+        return cli_error(EXIT_USAGE, "the prompt is empty");
+    }
+    return 0;
+}
+
+void cli_show_timings(const kopi_result *r)
+{
+    char a[40], b[40], c[40], d[40];
+    double prompt_s = (double)r->prompt_ns * 1e-9, gen_s = (double)r->generate_ns * 1e-9;
+    size_t fresh = r->n_prompt - r->n_cached, steps = r->n_generated ? r->n_generated - 1 : 0;
+    fprintf(stderr, "prompt: %zu tokens (%zu from the cache) in %s s, %s tokens/s; answer: %zu tokens in %s s, %s tokens/s; seed %lld\n",
+            r->n_prompt, r->n_cached, kopi__format_fixed(prompt_s, 3, a, sizeof a),
+            kopi__format_fixed(prompt_s > 0 ? (double)fresh / prompt_s : 0, 1, b, sizeof b), r->n_generated,
+            kopi__format_fixed(gen_s, 3, c, sizeof c), kopi__format_fixed(gen_s > 0 ? (double)steps / gen_s : 0, 1, d, sizeof d),
+            (long long)r->seed);
+}
+
+static int answer(kopi_model *m, const int32_t *ids, size_t n)
+{
+    kopi_error e;
+    kopi_cache *cache;
+    kopi_result result;
+    struct stream out = {0};
+    kopi_request q = {.struct_size = sizeof q, .ids = ids, .n_ids = n, .stop = stop.at, .n_stop = stop.n, .ignore_eos = ignore_eos,
+                      .special = special, .on_text = on_text, .progress = cli_progress, .ctx = &out};
+    q.n_predict = (int32_t)kopi__config_int(cli_config, "models[].limits.max_tokens", 0);
+    kopi_sampling_default(m, &q.sampling);
+    if (kopi_cache_new(m, &cache, &e) != KOPI_OK) return cli_fail(&e);
+    kopi_status s = kopi_generate(m, cache, &q, &result, &e);
+    cli_progress_end();
+    int code = out.code;
+    if (!code && result.n_generated) code = cli_write("\n", 1);
+    if (!code) code = cli_finish_output();
+    if (!code && s != KOPI_OK) code = cli_fail(&e);
+    if (!code && cli_interrupted()) code = EXIT_INTERRUPTED;
+    if (timings && s == KOPI_OK) cli_show_timings(&result);
+    kopi_result_clear(&result);
+    kopi_cache_free(cache);
+    return code;
+}
+
+static int one_answer(kopi_model *m, const char *text, size_t len)
+{
+    int32_t *ids;
+    size_t n;
+    int code = encode(m, text, len, &ids, &n);
+    if (code) return code;
+    code = answer(m, ids, n);
+    kopi_free(ids);
+    return code;
+}
+
+int cli_run(int n_args, char **args)
+{
+    (void)n_args, (void)args;
+    kopi_engine *engine;
+    kopi_model *model;
+    size_t len = 0;
+    char *text = NULL;
+    if (prompt && file) return cli_error(EXIT_USAGE, "--prompt and --file exclude each other");
+    bool chat = !prompt && !file && isatty(STDIN_FILENO);
+    if (!chat) {
+        text = prompt ? strdup(prompt) : cli_read_file(file ? file : "-", &len);
+        if (!text) return EXIT_RUN;
+        if (prompt) len = strlen(prompt);
+        if (!len) {
+            free(text);
+            return cli_error(EXIT_USAGE, "the prompt is empty");
+        }
+    }
+    int code = cli_load(&engine, &model);
+    if (!code) {
+        code = chat ? cli_repl(model, &(struct repl_options){system_text, raw, timings}) : one_answer(model, text, len);
+        cli_unload(engine, model);
+    }
+    free(text);
+    return code;
+}

@@ -1,0 +1,32 @@
+#include "commands.h"
+
+static int run_help(int n, char **args)
+{
+    (void)n, (void)args;
+    cli_help(NULL);
+    return 0;
+}
+
+static int run_version(int n, char **args)
+{
+    (void)n, (void)args;
+    printf("kopi %s (backend ABI %s)\n", kopi_version(), KOPI_ABI_VERSION_STRING);
+    return 0;
+}
+
+#define ALL "backend plugin_dirs determinism models[]"
+#define COMPUTE "backend plugin_dirs determinism models[].path models[].mmap models[].context models[].kv"
+
+const struct cli_command cli_commands[] = {
+    {"run", NULL, "answer a prompt, or chat on a terminal", cli_run_options, ALL, cli_run},
+    {"inspect", "FILE", "what a model file holds, and whether it will run", cli_inspect_options, "", cli_inspect},
+    {"tokenize", NULL, "text to token ids, or back with --decode", cli_tokenize_options, "models[].path models[].mmap", cli_tokenize},
+    {"logits", NULL, "logits of given ids as a .npy file", cli_logits_options, COMPUTE, cli_logits},
+    {"perplexity", NULL, "perplexity of a text", cli_perplexity_options, COMPUTE, cli_perplexity},
+    {"bench", NULL, "speed of prompt processing and generation", cli_bench_options, COMPUTE, cli_bench},
+    {"backends", "[info NAME]", "backends that are found, or one with what it runs", cli_backends_options, COMPUTE, cli_backends},
+    {"config", "check|print", "validate or show the configuration", cli_config_options, ALL, cli_config_command},
+    {"version", NULL, "version of kopi and of its backend ABI", NULL, "", run_version},
+    {"help", "[COMMAND]", "this list, or the options of a command", NULL, "", run_help},
+    {0},
+};

@@ -1,0 +1,18 @@
+/* cli/commands.h - the subcommands: one file each, cmd_NAME.c. */
+#ifndef KOPI_CLI_COMMANDS_H
+#define KOPI_CLI_COMMANDS_H
+
+#include "cli.h"
+
+#define CLI_COMMAND(name, fn) extern const struct cli_option cli_##name##_options[]; int fn(int n_args, char **args)
+CLI_COMMAND(run, cli_run);
+CLI_COMMAND(inspect, cli_inspect);
+CLI_COMMAND(tokenize, cli_tokenize);
+CLI_COMMAND(logits, cli_logits);
+CLI_COMMAND(perplexity, cli_perplexity);
+CLI_COMMAND(bench, cli_bench);
+CLI_COMMAND(backends, cli_backends);
+CLI_COMMAND(config, cli_config_command);
+#undef CLI_COMMAND
+
+#endif

@@ -1,0 +1,184 @@
+#include "cli.h"
+
+#include "base/buf.h"
+#include "base/num.h"
+#include "config/config.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- messages -------------------------------------------------------------------------------------------------------- */
+
+int cli_error(int code, const char *fmt, ...)
+{
+    char text[1200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f) *p = '?';
+    cli_progress_end();
+    fprintf(stderr, "kopi: %s\n", text);
+    return code;
+}
+
+int cli_fail(const kopi_error *err)
+{
+    static const struct { kopi_status status; int code; } codes[] = {
+        {KOPI_E_INVALID, EXIT_USAGE}, {KOPI_E_CONFIG, EXIT_CONFIG}, {KOPI_E_MODEL, EXIT_MODEL}, {KOPI_E_BACKEND, EXIT_BACKEND},
+        {KOPI_E_ABI, EXIT_BACKEND}, {KOPI_E_DEVICE_LOST, EXIT_BACKEND}};
+    if (err->code == KOPI_E_CANCELLED && cli_interrupted()) return cli_error(EXIT_INTERRUPTED, "interrupted");
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (err->code == codes[i].status) return cli_error(codes[i].code, "%s", err->text);
+    return cli_error(EXIT_RUN, "%s", err->text);
+}
+
+/* ---- Ctrl-C ---------------------------------------------------------------------------------------------------------- */
+
+static _Atomic int interrupts;
+static _Atomic(kopi_model *) running;
+
+static void on_interrupt(int sig)
+{
+    (void)sig;
+    if (atomic_fetch_add(&interrupts, 1) > 0) _exit(EXIT_INTERRUPTED);
+    kopi_model *m = atomic_load(&running);
+    if (m) kopi_model_cancel(m);
+}
+
+void cli_catch_interrupt(void)
+{
+    struct sigaction a = {.sa_handler = on_interrupt};
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}
+
+void cli_cancel_on_interrupt(kopi_model *model)
+{
+    atomic_store(&running, model);
+    if (model && interrupts) kopi_model_cancel(model);
+}
+
+bool cli_interrupted(void) { return atomic_load(&interrupts) > 0; }
+bool cli_reset_interrupt(void) { return atomic_exchange(&interrupts, 0) > 0; }
+
+/* ---- progress -------------------------------------------------------------------------------------------------------- */
+
+static bool line_open;
+
+int cli_progress(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+    static int shown = -1;
+    (void)ctx;
+    int percent = total ? (int)(done * 100 / total) : 0;
+    if (!cli_quiet && !cli_no_progress && percent != shown && isatty(STDERR_FILENO)) {
+        fprintf(stderr, "\r\033[K%s %d %%", what, percent);
+        fflush(stderr);
+        line_open = true;
+        shown = percent;
+        if (done >= total) cli_progress_end();
+    }
+    return cli_interrupted();
+}
+
+void cli_progress_end(void)
+{
+    if (line_open) fputs("\r\033[K", stderr);
+    line_open = false;
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------------- */
+
+static int output_failed(int e)
+{
+    clearerr(stdout);
+    if (e == EPIPE) return EXIT_RUN; /* the reader has gone: nothing to tell it */
+    return cli_error(EXIT_RUN, "writing the output: %s", strerror(e));
+}
+
+int cli_write(const void *bytes, size_t n) { return fwrite(bytes, 1, n, stdout) == n ? 0 : output_failed(errno); }
+
+int cli_finish_output(void) { return fflush(stdout) == 0 && !ferror(stdout) ? 0 : output_failed(errno); }
+
+char *cli_read_file(const char *path, size_t *n)
+{
+    bool in = !strcmp(path, "-");
+    FILE *f = in ? stdin : fopen(path, "re");
+    struct kopi_buf b = KOPI_BUF_INIT;
+    static char chunk[1 << 16];
+    if (!f) {
+        cli_error(EXIT_RUN, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    for (size_t k; (k = fread(chunk, 1, sizeof chunk, f)) > 0 && kopi__buf_add(&b, chunk, k);) {}
+    int failed = ferror(f) ? errno : 0;
+    if (!in) fclose(f);
+    *n = b.len;
+    char *text = kopi__buf_take(&b);
+    if (failed || !text) {
+        cli_error(EXIT_RUN, "%s: %s", in ? "standard input" : path, failed ? strerror(failed) : "out of memory");
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* ---- models ---------------------------------------------------------------------------------------------------------- */
+
+int cli_load(kopi_engine **engine, kopi_model **model)
+{
+    kopi_error e;
+    *model = NULL;
+    kopi_status s = kopi_engine_new(cli_config, engine, &e);
+    if (s == KOPI_OK) s = kopi_model_load(*engine, NULL, cli_progress, NULL, model, &e);
+    cli_progress_end();
+    if (s != KOPI_OK) {
+        int code = cli_fail(&e);
+        kopi_engine_free(*engine);
+        *engine = NULL;
+        return code;
+    }
+    cli_cancel_on_interrupt(*model);
+    return 0;
+}
+
+void cli_unload(kopi_engine *engine, kopi_model *model)
+{
+    cli_cancel_on_interrupt(NULL);
+    kopi_model_free(model);
+    kopi_engine_free(engine);
+}
+
+const char *cli_model_path(void)
+{
+    const char *path = kopi__config_str(cli_config, "models[].path", 0);
+    if (!path) cli_error(EXIT_CONFIG, "no model is given; use --model FILE");
+    return path;
+}
+
+int32_t *cli_parse_ids(const char *text, size_t *n)
+{
+    size_t cap = strlen(text) / 2 + 1;
+    int32_t *ids = malloc(cap * sizeof *ids);
+    char *copy = strdup(text), *save = NULL;
+    *n = 0;
+    for (char *t = copy ? strtok_r(copy, ", \t\r\n", &save) : NULL; t && ids; t = strtok_r(NULL, ", \t\r\n", &save)) {
+        int64_t v;
+        if (!kopi__parse_i64(t, &v) || v < 0 || v > INT32_MAX) {
+            cli_error(EXIT_USAGE, "\"%.40s\" is not a token id", t);
+            free(ids);
+            free(copy);
+            return NULL;
+        }
+        ids[(*n)++] = (int32_t)v;
+    }
+    if (!copy || !ids) cli_error(EXIT_RUN, "out of memory");
+    free(copy);
+    return ids;
+}

@@ -1,0 +1,49 @@
+/* kopi: one binary, one file per subcommand. */
+#include "cli.h"
+
+#include "gguf/gguf.h"
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_command *find_command(const char *name)
+{
+    for (const struct cli_command *c = cli_commands; c->name; c++)
+        if (!strcmp(c->name, name)) return c;
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    return cli_error(EXIT_USAGE, "there is no command \"%.60s\"; see kopi help", name);
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_ALL, ""); /* numbers are read and written without it; the terminal's character set counts */
+    signal(SIGPIPE, SIG_IGN);
+    kopi__gguf_guard_sigbus();
+    cli_catch_interrupt();
+    const char *name = argc > 1 ? argv[1] : "help";
+    if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
+    if (!strcmp(name, "--version")) name = "version";
+    if (!strcmp(name, "help") && argc > 2) {
+        const struct cli_command *about = find_command(argv[2]);
+        if (!about) return unknown_command(argv[2]);
+        cli_help(about);
+        return cli_finish_output();
+    }
+    const struct cli_command *c = find_command(name);
+    if (!c) return unknown_command(name);
+    char **args = calloc((size_t)argc + 1, sizeof *args);
+    int n_args = 0;
+    if (!args) return cli_error(EXIT_RUN, "out of memory");
+    int code = cli_parse(c, argc - 2, argv + 2, args, &n_args);
+    if (!code) code = c->run(n_args, args);
+    if (code == -1) code = 0; /* --help was printed */
+    int out = cli_finish_output();
+    free(args);
+    kopi_config_free(cli_config);
+    return code ? code : out;
+}

@@ -1,0 +1,225 @@
+#include "cli.h"
+
+#include "base/num.h"
+#include "config/nearest.h"
+#include <stdlib.h>
+#include <string.h>
+
+kopi_config *cli_config;
+bool cli_quiet, cli_no_progress;
+
+/* Options of every command. */
+static struct cli_list sets;
+static const char *config_file;
+static bool verbose, help;
+static const struct cli_option global[] = {
+    {"--config", "FILE", CLI_STRING, &config_file, "YAML configuration", 0, 0},
+    {"--set", "KEY=VALUE", CLI_LIST, &sets, "one value of the configuration, e.g. backend.options.cpu.isa=baseline", 0, 0},
+    {"-v, --verbose", NULL, CLI_FLAG, &verbose, "say more on stderr", 0, 0},
+    {"-q, --quiet", NULL, CLI_FLAG, &cli_quiet, "say only errors on stderr", 0, 0},
+    {"--no-progress", NULL, CLI_FLAG, &cli_no_progress, "no moving lines on a terminal", 0, 0},
+    {"-h, --help", NULL, CLI_FLAG, &help, "this text", 0, 0},
+    {0},
+};
+static const struct cli_option none[] = {{0}};
+
+bool cli_has_name(const char *names, const char *flag)
+{
+    size_t n = strlen(flag);
+    for (const char *p = names; p && (p = strstr(p, flag)); p += n)
+        if ((p == names || p[-1] == ' ') && (!p[n] || p[n] == ',')) return true;
+    return false;
+}
+
+static const struct cli_option *find(const struct cli_option *list, const char *flag)
+{
+    for (; list->names; list++)
+        if (cli_has_name(list->names, flag)) return list;
+    return NULL;
+}
+
+bool cli_takes_key(const struct cli_command *c, const kopi_config_key *key)
+{
+    if (!key->flags) return false;
+    for (const char *p = c->keys; p && *p; p += strcspn(p, " "), p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        if (!strncmp(key->path, p, n) && (!key->path[n] || key->path[n] == '.')) return true;
+    }
+    return !strncmp(key->path, "log.", 4);
+}
+
+/* The known name nearest to a misspelt or abbreviated flag, for the message; NULL if nothing is near. */
+static void note_nearest(const char *names, const char *flag, const char **best, size_t *best_len, unsigned *best_cost)
+{
+    for (const char *p = names; p && *p; p += strspn(p, ", ")) {
+        size_t n = strcspn(p, ", ");
+        char one[64];
+        if (n < sizeof one) {
+            memcpy(one, p, n);
+            one[n] = 0;
+            unsigned cost = strncmp(one, flag, strlen(flag)) ? (unsigned)kopi__nearest_distance(one, flag) : 0;
+            if (cost < *best_cost) {
+                *best = p;
+                *best_len = n;
+                *best_cost = cost;
+            }
+        }
+        p += n;
+    }
+}
+
+static int unknown_flag(const struct cli_command *c, const char *flag)
+{
+    const char *best = NULL;
+    size_t len = 0;
+    unsigned cost = 3;
+    for (const struct cli_option *o = c->options ? c->options : none; o->names; o++) note_nearest(o->names, flag, &best, &len, &cost);
+    for (const struct cli_option *o = global; o->names; o++) note_nearest(o->names, flag, &best, &len, &cost);
+    const kopi_config_key *key;
+    for (size_t i = 0; (key = kopi_config_key_at(i)); i++)
+        if (cli_takes_key(c, key)) note_nearest(key->flags, flag, &best, &len, &cost);
+    if (best) return cli_error(EXIT_USAGE, "kopi %s has no option %.60s; did you mean %.*s?", c->name, flag, (int)len, best);
+    return cli_error(EXIT_USAGE, "kopi %s has no option %.60s; see kopi %s --help", c->name, flag, c->name);
+}
+
+static int store(const struct cli_option *o, const char *flag, const char *value)
+{
+    switch (o->kind) {
+    case CLI_FLAG: *(bool *)o->out = true; return 0;
+    case CLI_STRING: *(const char **)o->out = value; return 0;
+    case CLI_INT: {
+        int64_t v;
+        if (!kopi__parse_i64(value, &v) || v < o->min || v > o->max)
+            return cli_error(EXIT_USAGE, "%s is \"%.40s\", allowed are whole numbers from %lld to %lld", flag, value, (long long)o->min,
+                             (long long)o->max);
+        *(int64_t *)o->out = v;
+        return 0;
+    }
+    default: {
+        struct cli_list *l = o->out;
+        const char **more = realloc(l->at, (l->n + 1) * sizeof *more);
+        if (!more) return cli_error(EXIT_RUN, "out of memory");
+        l->at = more;
+        l->at[l->n++] = value;
+        return 0;
+    }
+    }
+}
+
+/* A flag of the configuration waits until files and environment are read: it counts more than they do. */
+struct pending { const char *flag, *value; };
+
+/* One option at argv[*i], with "=value" or the next argument as its value. */
+static int parse_one(const struct cli_command *c, int argc, char **argv, int *i, struct pending *pending, int *n_pending)
+{
+    char *flag = argv[*i], *eq = flag[1] == '-' ? strchr(flag, '=') : NULL, *value = NULL;
+    if (eq) {
+        *eq = 0;
+        value = eq + 1;
+    }
+    const struct cli_option *o = find(c->options ? c->options : none, flag);
+    if (!o) o = find(global, flag);
+    const kopi_config_key *key = o ? NULL : kopi_config_key_of_flag(flag);
+    if (!o && (!key || !cli_takes_key(c, key))) return unknown_flag(c, flag);
+    bool wants = o ? o->kind != CLI_FLAG : key->type != KOPI_CONFIG_BOOL;
+    if (!wants && value) return cli_error(EXIT_USAGE, "%s takes no value", flag);
+    if (wants && !value) {
+        if (*i + 1 >= argc) return cli_error(EXIT_USAGE, "%s needs a value: %s %s", flag, flag, o ? o->arg : key->arg);
+        value = argv[++*i];
+    }
+    if (o) return store(o, flag, value);
+    pending[(*n_pending)++] = (struct pending){flag, value};
+    return 0;
+}
+
+static int configure(const struct pending *pending, int n)
+{
+    kopi_error e;
+    kopi_status s = kopi_config_new(&cli_config, &e);
+    if (s == KOPI_OK) s = kopi_config_load_standard(cli_config, &e);
+    if (s == KOPI_OK && config_file) s = kopi_config_load(cli_config, config_file, &e);
+    if (s == KOPI_OK) s = kopi_config_load_env(cli_config, &e);
+    for (size_t i = 0; i < sets.n && s == KOPI_OK; i++) {
+        char *key = strdup(sets.at[i]), *eq = key ? strchr(key, '=') : NULL;
+        if (!eq) {
+            free(key);
+            return cli_error(EXIT_USAGE, "--set %.80s: expected key=value", sets.at[i]);
+        }
+        *eq = 0;
+        s = kopi_config_set(cli_config, key, eq + 1, &e);
+        free(key);
+    }
+    for (int i = 0; i < n; i++) {
+        if (s != KOPI_OK) break;
+        s = kopi_config_flag(cli_config, pending[i].flag, pending[i].value, &e);
+        if (s != KOPI_OK) return cli_error(EXIT_USAGE, "%s", e.text);
+    }
+    if (s == KOPI_OK) s = kopi_config_check(cli_config, &e);
+    return s == KOPI_OK ? 0 : cli_fail(&e);
+}
+
+static void set_log_level(void)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+    const char *level = NULL;
+    kopi_config_get(cli_config, "log.level", &level, NULL, NULL);
+    int n = KOPI_LOG_WARN;
+    for (int i = 0; i < 4; i++)
+        if (level && !strcmp(level, names[i])) n = i;
+    if (verbose && n < KOPI_LOG_INFO) n = KOPI_LOG_INFO;
+    if (cli_quiet) n = KOPI_LOG_ERROR;
+    kopi_log_set(n, NULL, NULL);
+}
+
+int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, int *n_args)
+{
+    struct pending *pending = calloc((size_t)argc + 1, sizeof *pending);
+    int n_pending = 0, code = pending ? 0 : cli_error(EXIT_RUN, "out of memory");
+    bool only_args = false;
+    for (int i = 0; i < argc && !code; i++) {
+        if (!only_args && !strcmp(argv[i], "--")) only_args = true;
+        else if (!only_args && argv[i][0] == '-' && argv[i][1]) code = parse_one(c, argc, argv, &i, pending, &n_pending);
+        else args[(*n_args)++] = argv[i];
+    }
+    if (!code && help) {
+        cli_help(c);
+        code = -1;
+    }
+    if (!code && *n_args && !c->args) code = cli_error(EXIT_USAGE, "kopi %s takes no argument \"%.60s\"", c->name, args[0]);
+    if (!code) code = configure(pending, n_pending);
+    if (!code) set_log_level();
+    free(pending);
+    return code;
+}
+
+/* ---- help ------------------------------------------------------------------------------------------------------------ */
+
+static void row(const char *names, const char *arg, const char *text, const char *dflt)
+{
+    char left[96];
+    snprintf(left, sizeof left, "%s%s%s", names, arg ? " " : "", arg ? arg : "");
+    if (strlen(left) > 31) printf("  %s\n%34s", left, "");
+    else printf("  %-31s ", left);
+    if (dflt) printf("%s (%s)\n", text, dflt);
+    else printf("%s\n", text);
+}
+
+static void list_options(const struct cli_option *o)
+{
+    for (; o && o->names; o++) row(o->names, o->arg, o->help, NULL);
+}
+
+void cli_help(const struct cli_command *c)
+{
+    if (!c) {
+        printf("kopi runs language models through exchangeable backends.\n\nCommands (kopi COMMAND --help for each):\n");
+        for (c = cli_commands; c->name; c++) row(c->name, c->args, c->summary, NULL);
+        return;
+    }
+    printf("kopi %s%s%s [options]\n  %s\n\nOptions:\n", c->name, c->args ? " " : "", c->args ? c->args : "", c->summary);
+    list_options(c->options);
+    const kopi_config_key *key;
+    for (size_t i = 0; (key = kopi_config_key_at(i)); i++)
+        if (cli_takes_key(c, key)) row(key->flags, key->type == KOPI_CONFIG_BOOL ? NULL : key->arg, key->help, key->default_value);
+    list_options(global);
+}
