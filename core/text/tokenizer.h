@@ -44,6 +44,7 @@ int32_t kopi__token_find(const struct kopi_tokenizer *t, const char *text, size_
 int32_t kopi__bos(const struct kopi_tokenizer *t); /* -1: none */
 int32_t kopi__eos(const struct kopi_tokenizer *t); /* -1: none */
 bool kopi__adds_bos(const struct kopi_tokenizer *t);
+bool kopi__adds_space(const struct kopi_tokenizer *t); /* a space before the text, which the detokenizer takes off again */
 /* End of generation: the union of eos, eot, eom and the known end-of-turn texts of control type. */
 bool kopi__is_eog(const struct kopi_tokenizer *t, int32_t id);
 
