@@ -159,35 +159,53 @@ static kopi_status encode_word(void *ctx, const char *word, size_t n)
     return r;
 }
 
-/* text with every byte that belongs to no valid character replaced by U+FFFD. */
-static bool make_valid(struct kopi_buf *out, const char *text, size_t n)
+/* A character by its first byte and continuation bytes alone: overlong forms and surrogates count, as in the reference. Returns its
+ * length, or 0. */
+static size_t decode_loosely(const char *text, size_t n, uint32_t *cp)
 {
-    for (size_t i = 0, k; i < n; i += k ? k : 1) {
-        uint32_t cp;
-        k = kopi__utf8_decode(text + i, n - i, &cp);
-        if (!(k ? kopi__buf_add(out, text + i, k) : kopi__buf_add(out, "\xef\xbf\xbd", 3))) return false;
+    const unsigned char *s = (const unsigned char *)text;
+    size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
+    if (!len || len > n) return 0;
+    *cp = len == 1 ? s[0] : s[0] & (0xffu >> (len + 1));
+    for (size_t i = 1; i < len; i++) {
+        if ((s[i] & 0xc0) != 0x80) return 0;
+        *cp = *cp << 6 | (s[i] & 0x3f);
     }
-    return true;
+    return len;
+}
+
+/* The words of a text with bytes that are no UTF-8: overlong forms become their character, stray bytes U+FFFD, and surrogates, which
+ * no expression may see, are words of their own. */
+static kopi_status encode_invalid(struct encode *e, const char *text, size_t n)
+{
+    struct kopi_buf b = KOPI_BUF_INIT;
+    kopi_status r = KOPI_OK;
+    for (size_t i = 0, k; i <= n && r == KOPI_OK; i += k) {
+        uint32_t cp = 0xfffd;
+        char c[4];
+        k = i < n ? decode_loosely(text + i, n - i, &cp) : 0;
+        bool surrogate = k && cp >= 0xd800 && cp < 0xe000;
+        if ((surrogate || i == n) && b.len) {
+            r = kopi__pretok_split(e->b->pretok, b.data, b.len, encode_word, e, e->err);
+            kopi__buf_clear(&b);
+        }
+        if (r == KOPI_OK && surrogate) r = encode_word(e, text + i, k);
+        if (!k || cp > 0x10ffff) cp = 0xfffd;
+        if (!k) k = 1;
+        if (!surrogate && i < n && !kopi__buf_add(&b, c, kopi__utf8_encode(cp, c))) r = kopi__nomem(e->err, "tokenizing");
+    }
+    kopi__buf_free(&b);
+    return r;
 }
 
 kopi_status kopi__bpe_encode(const struct kopi_bpe *b, const struct kopi_vocab *v, const char *text, size_t n, struct kopi_ids *out,
                              int (*cancelled)(void *), void *ctx, kopi_error *err)
 {
     struct encode e = {.b = b, .v = v, .out = out, .cancelled = cancelled, .ctx = ctx, .err = err};
-    struct kopi_buf valid = KOPI_BUF_INIT;
     e.m.pair = pair;
     e.m.ctx = &e;
     if (n > INT32_MAX) return kopi__fail(err, KOPI_E_RANGE, "a text of %zu bytes is too long, at most 2 GiB", n);
-    if (!kopi__utf8_valid(text, n)) {
-        if (!make_valid(&valid, text, n)) {
-            kopi__buf_free(&valid);
-            return kopi__nomem(err, "tokenizing");
-        }
-        text = valid.data;
-        n = valid.len;
-    }
-    kopi_status r = kopi__pretok_split(b->pretok, text, n, encode_word, &e, err);
+    kopi_status r = kopi__utf8_valid(text, n) ? kopi__pretok_split(b->pretok, text, n, encode_word, &e, err) : encode_invalid(&e, text, n);
     kopi__merger_clear(&e.m);
-    kopi__buf_free(&valid);
     return r;
 }

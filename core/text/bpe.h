@@ -13,7 +13,8 @@ struct kopi_bpe;
 /* Reads tokenizer.ggml.merges and .pre, and sets the flags that the pre-tokenizer implies in v. */
 kopi_status kopi__bpe_new(const struct kopi_gguf *g, struct kopi_vocab *v, struct kopi_bpe **out, kopi_error *err);
 void kopi__bpe_free(struct kopi_bpe *b);
-/* Appends the ids of a plain text (no special tokens in it); bytes that are no UTF-8 count as U+FFFD, as in the reference. */
+/* Appends the ids of a plain text (no special tokens in it); bytes that are no UTF-8 are treated as in
+ * llama.cpp: stray ones count as U+FFFD, overlong forms as their character. */
 kopi_status kopi__bpe_encode(const struct kopi_bpe *b, const struct kopi_vocab *v, const char *text, size_t n, struct kopi_ids *out,
                              int (*cancelled)(void *), void *ctx, kopi_error *err);
 

@@ -227,7 +227,8 @@ static kopi_status make_bytes(struct kopi_vocab *v, kopi_error *err)
 
 /* ---- end of generation ----------------------------------------------------------------------------------------------- */
 
-/* Texts that end a turn or a text in known families; they count only as control tokens. */
+/* Texts that end a turn or a text in known families. They count as control tokens only; files that declare them user-defined mean
+ * the same (such a token typed by a user must not end anything). */
 static const char *const end_texts[] = {
     "<|im_end|>",  "<|eot_id|>", "<|eom_id|>", "<|end|>",    "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<|return|>",
     "<|call|>",    "<EOT>",      "_<EOT>",     "< EOT >",    "[EOT]",         "[EOS]",         "<|fim_end|>",     "</s>",
@@ -245,6 +246,7 @@ static kopi_status read_ends(const struct kopi_gguf *g, struct kopi_vocab *v, ko
     }
     for (size_t i = 0; i < sizeof end_texts / sizeof *end_texts; i++) {
         int32_t id = kopi__vocab_find(v, end_texts[i], strlen(end_texts[i]));
+        if (id >= 0 && v->type[id] == KOPI_TOKEN_USER_DEFINED) v->type[id] = KOPI_TOKEN_CONTROL;
         if (id >= 0 && v->type[id] == KOPI_TOKEN_CONTROL) v->eog[id] = 1;
     }
     return KOPI_OK;
