@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "run/engine.h"
 #include "run/sampler.h"
 #include "run/step.h"
 #include "run/stop.h"
@@ -12,8 +13,8 @@
 struct kopi_answer {
     kopi_model *m;
     kopi_cache *cache;
-    kopi_request rq;      /* ids and stop strings are not used after the start: tokens and stop hold copies */
-    int32_t *tokens;      /* prompt and answer */
+    kopi_request rq; /* ids and stop strings are not used after the start: tokens and stop hold copies */
+    int32_t *tokens; /* prompt and answer */
     size_t n, cap, n_prompt;
     struct kopi_sampler *sampler;
     struct kopi_stop stop;
@@ -29,11 +30,20 @@ struct kopi_answer {
 static kopi_status check(const kopi_model *m, const kopi_request *rq, kopi_error *err)
 {
     if (!KOPI_HAS(rq, ctx)) return kopi__fail(err, KOPI_E_INVALID, "request: struct_size is %u", rq->struct_size);
-    if (rq->n_predict < -1) return kopi__fail(err, KOPI_E_INVALID, "n_predict is %d, allowed is -1 or more", rq->n_predict);
+    if (rq->n_predict < -1)
+        return kopi__fail(err, KOPI_E_INVALID, "n_predict is %d, allowed is -1 or more", rq->n_predict);
     if (!rq->n_ids) return kopi__fail(err, KOPI_E_INVALID, "the prompt has no tokens");
     if (rq->n_ids > m->n_ctx)
-        return kopi__fail(err, KOPI_E_RANGE, "the prompt has %zu tokens, the context holds %u (context.size)", rq->n_ids, m->n_ctx);
+        return kopi__fail(err, KOPI_E_RANGE, "the prompt has %zu tokens, the context holds %u (context.size)",
+                          rq->n_ids, m->n_ctx);
     return kopi__check_ids(m, rq->ids, rq->n_ids, err);
+}
+
+/* n_predict under the configured limit (limits.max_tokens; -1: none). */
+static int32_t limit_of(const kopi_model *m, int32_t n_predict)
+{
+    int64_t limit = kopi__config_int(m->engine->cfg, "models[].limits.max_tokens", m->config_index);
+    return limit >= 0 && (n_predict < 0 || n_predict > limit) ? (int32_t)limit : n_predict;
 }
 
 kopi_status kopi__answer_new(kopi_model *m, const kopi_request *rq, struct kopi_answer **out, kopi_error *err)
@@ -45,6 +55,7 @@ kopi_status kopi__answer_new(kopi_model *m, const kopi_request *rq, struct kopi_
     if (!a) return kopi__nomem(err, "request");
     a->m = m;
     a->rq = *rq;
+    a->rq.n_predict = limit_of(m, rq->n_predict);
     a->detok.not_first = true; /* the answer continues the prompt: its first space is text */
     a->cap = rq->n_ids + 64;
     a->tokens = kopi__realloc_array(NULL, a->cap, sizeof *a->tokens);
@@ -100,7 +111,7 @@ const int32_t *kopi__answer_wants(const struct kopi_answer *a, uint32_t *n)
 
 bool kopi__answer_wants_row(const struct kopi_answer *a) { return a->rq.n_predict != 0; }
 
-/* ---- ends ---------------------------------------------------------------------------------------------------------- */
+/* ---- ends -------------------------------------------------------------------------------------------------------- */
 
 static void end(struct kopi_answer *a, uint32_t finish)
 {
@@ -128,7 +139,7 @@ static void fail_nomem(struct kopi_answer *a)
     kopi__answer_fail(a, KOPI_E_NOMEM, &e);
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 /* Hands over what was appended to text since `from`. False: the receiver wants no more. */
 static bool hand_over(struct kopi_answer *a, size_t from)
@@ -137,8 +148,8 @@ static bool hand_over(struct kopi_answer *a, size_t from)
     return a->rq.on_text(a->rq.ctx, a->text.data + from, a->text.len - from) == 0;
 }
 
-/* Sends the fresh text through the stop strings. last: releases what is held back as well. Returns how the answer ends by it,
- * or -1. */
+/* Sends the fresh text through the stop strings. last: releases what is held back as well. Returns how the answer ends
+ * by it, or -1. */
 static int deliver(struct kopi_answer *a, bool last)
 {
     size_t from = a->text.len;
@@ -169,7 +180,7 @@ void kopi__answer_cancel(struct kopi_answer *a)
     if (!a->done) end_with_text(a, KOPI_FINISH_CANCELLED);
 }
 
-/* ---- tokens -------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 static bool append(struct kopi_answer *a, int32_t id)
 {
@@ -182,6 +193,20 @@ static bool append(struct kopi_answer *a, int32_t id)
     a->tokens[a->n++] = id;
     a->r.n_generated++;
     return true;
+}
+
+/* The token that was just appended has no place in the context. */
+static void end_full(struct kopi_answer *a)
+{
+    kopi_error e;
+    const char *how = kopi__config_str(a->m->engine->cfg, "models[].context.overflow", a->m->config_index);
+    if (strcmp(how, "error")) {
+        end_with_text(a, KOPI_FINISH_LENGTH);
+        return;
+    }
+    kopi__fail(&e, KOPI_E_RANGE, "the context of %u tokens is full after %zu of the answer (context.size)", a->m->n_ctx,
+               a->r.n_generated);
+    kopi__answer_fail(a, KOPI_E_RANGE, &e);
 }
 
 static void accept(struct kopi_answer *a, int32_t id)
@@ -201,10 +226,9 @@ static void accept(struct kopi_answer *a, int32_t id)
     }
     int by_text = deliver(a, false);
     if (a->done) return;
-    if (by_text >= 0)
-        end(a, (uint32_t)by_text);
-    else if ((a->rq.n_predict > 0 && a->r.n_generated >= (size_t)a->rq.n_predict) || a->n > a->m->n_ctx)
-        end_with_text(a, KOPI_FINISH_LENGTH); /* of the answer, or no room to evaluate its last token */
+    if (by_text >= 0) end(a, (uint32_t)by_text);
+    else if (a->rq.n_predict > 0 && a->r.n_generated >= (size_t)a->rq.n_predict) end_with_text(a, KOPI_FINISH_LENGTH);
+    else if (a->n > a->m->n_ctx) end_full(a);
 }
 
 void kopi__answer_evaluated(struct kopi_answer *a, uint32_t n, const float *row)
@@ -212,7 +236,8 @@ void kopi__answer_evaluated(struct kopi_answer *a, uint32_t n, const float *row)
     uint32_t held = kopi_cache_length(a->cache);
     memcpy(a->cache->ids + (held - n), a->tokens + (held - n), n * sizeof *a->tokens);
     bool prefill = !a->r.n_generated;
-    if (prefill && a->rq.progress && a->rq.progress(a->rq.ctx, "prefill", held - a->r.n_cached, a->n_prompt - a->r.n_cached)) {
+    if (prefill && a->rq.progress &&
+        a->rq.progress(a->rq.ctx, "prefill", held - a->r.n_cached, a->n_prompt - a->r.n_cached)) {
         kopi__answer_cancel(a);
         return;
     }
@@ -225,10 +250,8 @@ void kopi__answer_evaluated(struct kopi_answer *a, uint32_t n, const float *row)
     int32_t id;
     kopi_error e;
     kopi_status s = kopi__sampler_next(a->sampler, row, a->tokens, a->n, &id, &e);
-    if (s == KOPI_OK)
-        accept(a, id);
-    else
-        kopi__answer_fail(a, s, &e);
+    if (s == KOPI_OK) accept(a, id);
+    else kopi__answer_fail(a, s, &e);
 }
 
 kopi_status kopi__answer_result(struct kopi_answer *a, kopi_result *result, kopi_error *err)

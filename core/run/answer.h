@@ -1,5 +1,5 @@
-/* core/run/answer.h - one request on its way to an answer: what it wants evaluated next, and what a row of logits makes of
- * it. Knows nothing of steps and batches; run/round.h drives one or many. [one thread at a time] */
+/* core/run/answer.h - one request on its way to an answer: what it wants evaluated next, and what a row of logits makes
+ * of it. Knows nothing of steps and batches; run/round.h drives one or many. [one thread at a time] */
 #ifndef KOPI_CORE_RUN_ANSWER_H
 #define KOPI_CORE_RUN_ANSWER_H
 
@@ -15,8 +15,8 @@ void kopi__answer_free(struct kopi_answer *a); /* NULL allowed */
 /* The prompt. */
 const int32_t *kopi__answer_prompt(const struct kopi_answer *a, size_t *n);
 
-/* Takes the cache (borrowed until the end) and keeps what it has in common with the prompt, but for the last token, whose logits
- * are needed. */
+/* Takes the cache (borrowed until the end) and keeps what it has in common with the prompt, but for the last token,
+ * whose logits are needed. */
 void kopi__answer_start(struct kopi_answer *a, kopi_cache *cache);
 bool kopi__answer_done(const struct kopi_answer *a);
 kopi_cache *kopi__answer_cache(const struct kopi_answer *a);
@@ -25,8 +25,8 @@ kopi_cache *kopi__answer_cache(const struct kopi_answer *a);
 const int32_t *kopi__answer_wants(const struct kopi_answer *a, uint32_t *n);
 /* Whether the logits after the last of them are wanted. */
 bool kopi__answer_wants_row(const struct kopi_answer *a);
-/* The first n of them are in the cache now; row: logits after the last one, or NULL where none was wanted. Samples, delivers
- * text and may end the answer. */
+/* The first n of them are in the cache now; row: logits after the last one, or NULL where none was wanted. Samples,
+ * delivers text and may end the answer. */
 void kopi__answer_evaluated(struct kopi_answer *a, uint32_t n, const float *row);
 
 void kopi__answer_cancel(struct kopi_answer *a); /* no effect on one that is done */

@@ -14,10 +14,8 @@ kopi_status kopi_cache_new(kopi_model *model, kopi_cache **out, kopi_error *err)
     c->m = model;
     c->ids = kopi__calloc(model->n_ctx, sizeof *c->ids);
     kopi_status s = c->ids ? kopi__kv_seq_new(model->kv, &c->seq, err) : kopi__nomem(err, "cache");
-    if (s == KOPI_OK)
-        *out = c;
-    else
-        kopi_cache_free(c);
+    if (s == KOPI_OK) *out = c;
+    else kopi_cache_free(c);
     return s;
 }
 
@@ -59,8 +57,8 @@ kopi_status kopi__cache_share(kopi_cache *to, const kopi_cache *from, uint32_t n
 }
 
 /* One step of at most max_tok tokens and max_out rows; first_row: the first of the n tokens whose logits are wanted. */
-static kopi_status forward_some(kopi_cache *c, const int32_t *ids, size_t n, size_t first_row, float *logits, uint32_t *n_done,
-                                uint32_t *n_rows, kopi_error *err)
+static kopi_status forward_some(kopi_cache *c, const int32_t *ids, size_t n, size_t first_row, float *logits,
+                                uint32_t *n_done, uint32_t *n_rows, kopi_error *err)
 {
     uint32_t take = n < c->m->max_tok ? (uint32_t)n : c->m->max_tok;
     if (take > first_row && take - first_row > c->m->max_out) take = (uint32_t)first_row + c->m->max_out;
@@ -74,8 +72,8 @@ static kopi_status forward_some(kopi_cache *c, const int32_t *ids, size_t n, siz
     return s;
 }
 
-kopi_status kopi_model_forward_last(kopi_model *model, kopi_cache *c, const int32_t *ids, size_t n, size_t n_rows, float *logits,
-                                    kopi_error *err)
+kopi_status kopi_model_forward_last(kopi_model *model, kopi_cache *c, const int32_t *ids, size_t n, size_t n_rows,
+                                    float *logits, kopi_error *err)
 {
     uint32_t past = kopi_cache_length(c), done = 0, rows = 0;
     if (c->m != model) return kopi__fail(err, KOPI_E_INVALID, "the cache belongs to another model");
@@ -83,8 +81,8 @@ kopi_status kopi_model_forward_last(kopi_model *model, kopi_cache *c, const int3
     if (n_rows > n) return kopi__fail(err, KOPI_E_INVALID, "%zu rows of logits wanted of %zu tokens", n_rows, n);
     if (n_rows && !logits) return kopi__fail(err, KOPI_E_INVALID, "no memory given for %zu rows of logits", n_rows);
     if (n > model->n_ctx - past)
-        return kopi__fail(err, KOPI_E_RANGE, "%zu tokens behind %u are more than the context of %u (context.size)", n, past,
-                          model->n_ctx);
+        return kopi__fail(err, KOPI_E_RANGE, "%zu tokens behind %u are more than the context of %u (context.size)", n,
+                          past, model->n_ctx);
     kopi_status s = kopi__check_ids(model, ids, n, err);
     if (s == KOPI_OK && !c->step) s = kopi__step_new(model, &c->step, err);
     for (size_t at = 0; at < n && s == KOPI_OK; at += done) {
@@ -97,7 +95,8 @@ kopi_status kopi_model_forward_last(kopi_model *model, kopi_cache *c, const int3
     return s;
 }
 
-kopi_status kopi_model_forward(kopi_model *model, kopi_cache *cache, const int32_t *ids, size_t n, float *logits, kopi_error *err)
+kopi_status kopi_model_forward(kopi_model *model, kopi_cache *cache, const int32_t *ids, size_t n, float *logits,
+                               kopi_error *err)
 {
     return kopi_model_forward_last(model, cache, ids, n, logits ? n : 0, logits, err);
 }

@@ -2,7 +2,8 @@
 
 #include "base/error.h"
 
-kopi_status kopi_generate(kopi_model *model, kopi_cache *cache, const kopi_request *request, kopi_result *result, kopi_error *err)
+kopi_status kopi_generate(kopi_model *model, kopi_cache *cache, const kopi_request *request, kopi_result *result,
+                          kopi_error *err)
 {
     struct kopi_answer *a = NULL;
     struct kopi_round *r = NULL;

@@ -8,18 +8,21 @@
 /* Pages of one group: who holds them. */
 struct pool {
     uint32_t page_len, n_pages;
-    uint32_t *refs;       /* [n_pages] page tables that name it */
-    int32_t *free;        /* stack of the pages with no reference */
+    uint32_t *refs; /* [n_pages] page tables that name it */
+    int32_t *free;  /* stack of the pages with no reference */
     uint32_t n_free;
 };
 
 struct kopi_kv {
     struct kopi_exec *exec;
-    struct pool *pools;   /* [n_groups] */
+    struct pool *pools; /* [n_groups] */
     uint32_t n_groups, max_pos;
 };
 
-struct table { int32_t *pages; uint32_t n; }; /* room for max_pos positions, n pages taken */
+struct table {
+    int32_t *pages;
+    uint32_t n;
+}; /* room for max_pos positions, n pages taken */
 
 struct kopi_kv_seq {
     struct kopi_kv *kv;
@@ -33,14 +36,16 @@ static uint32_t pages_for(const struct pool *p, uint64_t positions)
     return (uint32_t)((positions + p->page_len - 1) / p->page_len);
 }
 
-/* ---- pools --------------------------------------------------------------------------------------------------------- */
+/* ---- pools ------------------------------------------------------------------------------------------------------- */
 
 static kopi_status pool_init(struct pool *p, const kopi_kv_group *g, kopi_error *err)
 {
     if (g->kind == KOPI_KV_STATE || !g->page_len)
-        return kopi__fail(err, KOPI_E_UNSUPPORTED, "KV groups of kind %u with pages of %u positions", g->kind, g->page_len);
+        return kopi__fail(err, KOPI_E_UNSUPPORTED, "KV groups of kind %u with pages of %u positions", g->kind,
+                          g->page_len);
     if (g->n_pages > INT32_MAX)
-        return kopi__fail(err, KOPI_E_RANGE, "KV cache of %llu pages, at most %d are possible; lower context.size or context.parallel",
+        return kopi__fail(err, KOPI_E_RANGE,
+                          "KV cache of %llu pages, at most %d are possible; lower context.size or context.parallel",
                           (unsigned long long)g->n_pages, INT32_MAX);
     p->page_len = g->page_len;
     p->n_pages = p->n_free = (uint32_t)g->n_pages;
@@ -75,10 +80,8 @@ kopi_status kopi__kv_new(const kopi_program *p, struct kopi_exec *exec, struct k
     kv->pools = kopi__calloc(p->n_groups, sizeof *kv->pools);
     kopi_status s = kv->pools ? KOPI_OK : kopi__nomem(err, "KV cache");
     for (uint32_t i = 0; i < p->n_groups && s == KOPI_OK; i++) s = pool_init(&kv->pools[i], kopi_group_at(p, i), err);
-    if (s == KOPI_OK)
-        *out = kv;
-    else
-        kopi__kv_free(kv);
+    if (s == KOPI_OK) *out = kv;
+    else kopi__kv_free(kv);
     return s;
 }
 
@@ -95,7 +98,7 @@ void kopi__kv_free(struct kopi_kv *kv)
 
 uint64_t kopi__kv_pages_free(const struct kopi_kv *kv, uint32_t group) { return kv->pools[group].n_free; }
 
-/* ---- sequences ----------------------------------------------------------------------------------------------------- */
+/* ---- sequences --------------------------------------------------------------------------------------------------- */
 
 kopi_status kopi__kv_seq_new(struct kopi_kv *kv, struct kopi_kv_seq **out, kopi_error *err)
 {
@@ -158,16 +161,17 @@ kopi_status kopi__kv_seq_reserve(struct kopi_kv_seq *s, uint32_t n, kopi_error *
 {
     struct kopi_kv *kv = s->kv;
     if (n > kv->max_pos - s->length)
-        return kopi__fail(err, KOPI_E_RANGE, "%u tokens behind %u are more than the context of %u (context.size)", n, s->length,
-                          kv->max_pos);
+        return kopi__fail(err, KOPI_E_RANGE, "%u tokens behind %u are more than the context of %u (context.size)", n,
+                          s->length, kv->max_pos);
     if (!n) return KOPI_OK;
     for (uint32_t i = 0; i < kv->n_groups; i++) {
         uint32_t want = pages_for(&kv->pools[i], (uint64_t)s->length + n), have = s->tables[i].n;
         uint32_t need = (want > have ? want - have : 0) + writes_shared(s, i);
         if (need > kv->pools[i].n_free)
-            return kopi__fail(err, KOPI_E_RANGE, "the KV cache is full: %u pages of %u tokens are needed, %u of %u are free"
-                              " (context.parallel is the number of full sequences)", need, kv->pools[i].page_len,
-                              kv->pools[i].n_free, kv->pools[i].n_pages);
+            return kopi__fail(err, KOPI_E_RANGE,
+                              "the KV cache is full: %u pages of %u tokens are needed, %u of %u are free"
+                              " (context.parallel is the number of full sequences)",
+                              need, kv->pools[i].page_len, kv->pools[i].n_free, kv->pools[i].n_pages);
     }
     for (uint32_t i = 0; i < kv->n_groups; i++) {
         kopi_status st = writes_shared(s, i) ? own_page(s, i, err) : KOPI_OK;
@@ -176,7 +180,8 @@ kopi_status kopi__kv_seq_reserve(struct kopi_kv_seq *s, uint32_t n, kopi_error *
             return st;
         }
         struct table *t = &s->tables[i];
-        for (uint32_t want = pages_for(&kv->pools[i], (uint64_t)s->length + n); t->n < want;) t->pages[t->n++] = take(&kv->pools[i]);
+        for (uint32_t want = pages_for(&kv->pools[i], (uint64_t)s->length + n); t->n < want;)
+            t->pages[t->n++] = take(&kv->pools[i]);
     }
     return KOPI_OK;
 }

@@ -1,5 +1,5 @@
-/* core/run/random.h - random numbers by key instead of by order: the number for (seed, position) depends on nothing else, so
- * neither the batch nor the path of a request can change it. [any] */
+/* core/run/random.h - random numbers by key instead of by order: the number for (seed, position) depends on nothing
+ * else, so neither the batch nor the path of a request can change it. [any] */
 #ifndef KOPI_CORE_RUN_RANDOM_H
 #define KOPI_CORE_RUN_RANDOM_H
 

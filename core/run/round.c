@@ -5,7 +5,11 @@
 #include "run/step.h"
 #include <math.h>
 
-struct part { struct kopi_answer *a; uint32_t n; const float *row; };
+struct part {
+    struct kopi_answer *a;
+    uint32_t n;
+    const float *row;
+};
 
 struct kopi_round {
     kopi_model *m;
@@ -26,10 +30,8 @@ kopi_status kopi__round_new(kopi_model *m, uint32_t max_answers, struct kopi_rou
     r->parts = kopi__calloc(r->max_parts, sizeof *r->parts);
     r->logits = kopi__realloc_array(NULL, r->max_parts, row);
     kopi_status s = r->parts && r->logits ? kopi__step_new(m, &r->step, err) : kopi__nomem(err, "logits");
-    if (s == KOPI_OK)
-        *out = r;
-    else
-        kopi__round_free(r);
+    if (s == KOPI_OK) *out = r;
+    else kopi__round_free(r);
     return s;
 }
 
@@ -94,12 +96,9 @@ void kopi__round_run(struct kopi_round *r, struct kopi_answer *const *answers, s
         const struct part *p = &r->parts[i];
         bool healthy = s == KOPI_OK || (s == KOPI_E_NONFINITE && r->n_parts > 1 && row_is_finite(r, p->row));
         if (healthy && s != KOPI_OK) kopi__step_commit_one(r->step, i);
-        if (healthy)
-            kopi__answer_evaluated(p->a, p->n, p->row);
-        else if (s == KOPI_E_CANCELLED)
-            kopi__answer_cancel(p->a);
-        else
-            kopi__answer_fail(p->a, s, &e);
+        if (healthy) kopi__answer_evaluated(p->a, p->n, p->row);
+        else if (s == KOPI_E_CANCELLED) kopi__answer_cancel(p->a);
+        else kopi__answer_fail(p->a, s, &e);
     }
     if (s == KOPI_E_CANCELLED) kopi_model_uncancel(r->m);
 }

@@ -8,7 +8,10 @@
 #include <kopi/math.h>
 #include <math.h>
 
-struct candidate { int32_t id; float logit; };
+struct candidate {
+    int32_t id;
+    float logit;
+};
 
 struct kopi_sampler {
     kopi_sampling p;
@@ -16,16 +19,20 @@ struct kopi_sampler {
     struct candidate *list; /* the candidates left, n of them; in order of id, or best first if sorted */
     size_t n;
     bool sorted;
-    uint32_t *count;        /* [n_vocab] occurrences in the window of the penalties; zero between calls */
-    const int32_t *tokens;  /* of the running call */
+    uint32_t *count;       /* [n_vocab] occurrences in the window of the penalties; zero between calls */
+    const int32_t *tokens; /* of the running call */
     size_t n_tokens;
 };
 
 static kopi_status check(const kopi_sampling *s, kopi_error *err)
 {
     if (!KOPI_HAS(s, seed))
-        return kopi__fail(err, KOPI_E_INVALID, "sampling: struct_size is %u; start from kopi_sampling_default", s->struct_size);
-    const struct { const char *name; double v, lo, hi; } field[] = {
+        return kopi__fail(err, KOPI_E_INVALID, "sampling: struct_size is %u; start from kopi_sampling_default",
+                          s->struct_size);
+    const struct {
+        const char *name;
+        double v, lo, hi;
+    } field[] = {
         {"top_k", s->top_k, -1, INT32_MAX},
         {"temperature", s->temperature, -(double)FLT_MAX, FLT_MAX},
         {"top_p", s->top_p, 0, 1},
@@ -74,7 +81,7 @@ void kopi__sampler_free(struct kopi_sampler *s)
 
 int64_t kopi__sampler_seed(const struct kopi_sampler *s) { return s->p.seed; }
 
-/* ---- order --------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 static bool better(const struct candidate *a, const struct candidate *b)
 {
@@ -121,7 +128,7 @@ static const struct candidate *best(const struct kopi_sampler *s)
     return b;
 }
 
-/* ---- the chain ----------------------------------------------------------------------------------------------------- */
+/* ---- the chain --------------------------------------------------------------------------------------------------- */
 
 /* Expects the list in order of id. Counted are the last repeat_last_n tokens of prompt and answer. */
 static void penalties(struct kopi_sampler *s)
@@ -212,8 +219,8 @@ static kopi_status nonfinite(kopi_error *err, const char *what, size_t id, float
     return kopi__fail(err, KOPI_E_NONFINITE, "%s of token %zu is %s", what, id, kopi__format_f32(v, text, sizeof text));
 }
 
-kopi_status kopi__sampler_next(struct kopi_sampler *s, const float *logits, const int32_t *tokens, size_t n, int32_t *out,
-                               kopi_error *err)
+kopi_status kopi__sampler_next(struct kopi_sampler *s, const float *logits, const int32_t *tokens, size_t n,
+                               int32_t *out, kopi_error *err)
 {
     for (size_t i = 0; i < s->n_vocab; i++) {
         if (!isfinite(logits[i])) return nonfinite(err, "the logit", i, logits[i]);

@@ -15,7 +15,7 @@ int64_t kopi__sampler_seed(const struct kopi_sampler *s);
 
 /* The token that follows tokens[0 .. n), all of them in [0, n_vocab); n is also the position of the draw.
  * logits: [n_vocab], not changed. A logit that is not finite is KOPI_E_NONFINITE, never a token. */
-kopi_status kopi__sampler_next(struct kopi_sampler *s, const float *logits, const int32_t *tokens, size_t n, int32_t *out,
-                               kopi_error *err);
+kopi_status kopi__sampler_next(struct kopi_sampler *s, const float *logits, const int32_t *tokens, size_t n,
+                               int32_t *out, kopi_error *err);
 
 #endif

@@ -5,23 +5,23 @@
 struct job {
     uint64_t id;
     struct kopi_answer *a;
-    bool running;        /* has a slot */
+    bool running; /* has a slot */
     struct job *next;
 };
 
 /* A cache that stays filled after its job, so that the next one may find its prefix there. */
 struct slot {
     kopi_cache *cache;
-    struct job *job;     /* NULL: free */
+    struct job *job; /* NULL: free */
     uint64_t last_used;
 };
 
 struct kopi_scheduler {
     kopi_model *m;
     struct kopi_round *round;
-    struct slot *slots;  /* [n_slots] */
+    struct slot *slots; /* [n_slots] */
     uint32_t n_slots;
-    struct job *first;   /* in the order of submission, finished ones until they are taken */
+    struct job *first;           /* in the order of submission, finished ones until they are taken */
     struct kopi_answer **active; /* [n_slots] of the running step */
     uint64_t last_id, clock;
 };
@@ -35,12 +35,11 @@ kopi_status kopi_scheduler_new(kopi_model *model, kopi_scheduler **out, kopi_err
     s->n_slots = model->max_seq;
     s->slots = kopi__calloc(s->n_slots, sizeof *s->slots);
     s->active = kopi__calloc(s->n_slots, sizeof *s->active);
-    kopi_status st = s->slots && s->active ? kopi__round_new(model, s->n_slots, &s->round, err) : kopi__nomem(err, "scheduler");
+    kopi_status st =
+        s->slots && s->active ? kopi__round_new(model, s->n_slots, &s->round, err) : kopi__nomem(err, "scheduler");
     for (uint32_t i = 0; i < s->n_slots && st == KOPI_OK; i++) st = kopi_cache_new(model, &s->slots[i].cache, err);
-    if (st == KOPI_OK)
-        *out = s;
-    else
-        kopi_scheduler_free(s);
+    if (st == KOPI_OK) *out = s;
+    else kopi_scheduler_free(s);
     return st;
 }
 
@@ -81,7 +80,7 @@ kopi_status kopi_scheduler_submit(kopi_scheduler *s, const kopi_request *request
     return KOPI_OK;
 }
 
-/* ---- slots --------------------------------------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
 
 static struct slot *oldest_free(kopi_scheduler *s)
 {
@@ -107,8 +106,8 @@ static struct slot *best_prefix(kopi_scheduler *s, const struct kopi_answer *a, 
     return best;
 }
 
-/* The free slot for a job, its cache holding what is known of the prompt. A free slot goes on with its own content; content that
- * a running job has, or of which less than half would be kept, is shared instead, so that both go on. */
+/* The free slot for a job, its cache holding what is known of the prompt. A free slot goes on with its own content;
+ * content that a running job has, or of which less than half would be kept, is shared instead, so that both go on. */
 static struct slot *prepare_slot(kopi_scheduler *s, const struct kopi_answer *a)
 {
     uint32_t n;
@@ -140,7 +139,7 @@ static void release_slots(kopi_scheduler *s)
         }
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 kopi_status kopi_scheduler_step(kopi_scheduler *s, size_t *active, kopi_error *err)
 {
@@ -170,7 +169,8 @@ kopi_status kopi_scheduler_result(kopi_scheduler *s, uint64_t id, kopi_result *r
     while (*at && (*at)->id != id) at = &(*at)->next;
     struct job *j = *at;
     if (!j) return kopi__fail(err, KOPI_E_RANGE, "no request has the id %llu", (unsigned long long)id);
-    if (!kopi__answer_done(j->a)) return kopi__fail(err, KOPI_E_RANGE, "request %llu is not finished", (unsigned long long)id);
+    if (!kopi__answer_done(j->a))
+        return kopi__fail(err, KOPI_E_RANGE, "request %llu is not finished", (unsigned long long)id);
     release_slots(s); /* none may point to it */
     *at = j->next;
     kopi_status st = kopi__answer_result(j->a, result, err);

@@ -46,14 +46,18 @@ void kopi__step_free(struct kopi_step *st)
 
 void kopi__step_clear(struct kopi_step *st) { st->n_tok = st->n_seq = st->n_rows = 0; }
 uint32_t kopi__step_size(const struct kopi_step *st) { return st->n_seq; }
-uint32_t kopi__step_room(const struct kopi_step *st) { return st->n_seq < st->m->max_seq ? st->m->max_tok - st->n_tok : 0; }
+uint32_t kopi__step_room(const struct kopi_step *st)
+{
+    return st->n_seq < st->m->max_seq ? st->m->max_tok - st->n_tok : 0;
+}
 uint32_t kopi__step_room_rows(const struct kopi_step *st) { return st->m->max_out - st->n_rows; }
 
 kopi_status kopi__check_ids(const kopi_model *m, const int32_t *ids, size_t n, kopi_error *err)
 {
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || (uint32_t)ids[i] >= m->n_vocab)
-            return kopi__fail(err, KOPI_E_INVALID, "token %zu is %d, the vocabulary has ids 0 to %u", i, ids[i], m->n_vocab - 1);
+            return kopi__fail(err, KOPI_E_INVALID, "token %zu is %d, the vocabulary has ids 0 to %u", i, ids[i],
+                              m->n_vocab - 1);
     return KOPI_OK;
 }
 
@@ -65,8 +69,12 @@ kopi_status kopi__step_add(struct kopi_step *st, struct kopi_kv_seq *s, const in
     if (status != KOPI_OK) return status;
     uint32_t past = kopi__kv_seq_length(s);
     st->kv[st->n_seq] = s;
-    st->seqs[st->n_seq] = (kopi_seq_run){.struct_size = sizeof(kopi_seq_run), .id = st->n_seq, .first = st->n_tok, .n_new = n,
-                                         .n_past = past, .pages = kopi__kv_seq_pages(s)};
+    st->seqs[st->n_seq] = (kopi_seq_run){.struct_size = sizeof(kopi_seq_run),
+                                         .id = st->n_seq,
+                                         .first = st->n_tok,
+                                         .n_new = n,
+                                         .n_past = past,
+                                         .pages = kopi__kv_seq_pages(s)};
     for (uint32_t i = 0; i < n; i++, st->n_tok++) {
         st->tokens[st->n_tok] = ids[i];
         st->pos[st->n_tok] = (int32_t)(past + i);
@@ -81,11 +89,24 @@ void kopi__step_commit_one(struct kopi_step *st, uint32_t i) { kopi__kv_seq_comm
 
 kopi_status kopi__step_run(struct kopi_step *st, float *logits, kopi_error *err)
 {
-    const kopi_output out = {.struct_size = sizeof out, .kind = KOPI_OUTPUT_LOGITS, .dtype = KOPI_DTYPE_F32, .n_rows = st->n_rows,
-                             .rows = st->rows, .host = logits, .row_bytes = (int64_t)st->m->n_vocab * 4};
-    const kopi_run run = {.struct_size = sizeof run, .n_tok = st->n_tok, .n_seq = st->n_seq, .n_out = 1,
-                          .seq_stride = sizeof *st->seqs, .output_stride = sizeof out, .tokens = st->tokens, .pos = st->pos,
-                          .seq = st->seq_of, .seqs = st->seqs, .outputs = &out};
+    const kopi_output out = {.struct_size = sizeof out,
+                             .kind = KOPI_OUTPUT_LOGITS,
+                             .dtype = KOPI_DTYPE_F32,
+                             .n_rows = st->n_rows,
+                             .rows = st->rows,
+                             .host = logits,
+                             .row_bytes = (int64_t)st->m->n_vocab * 4};
+    const kopi_run run = {.struct_size = sizeof run,
+                          .n_tok = st->n_tok,
+                          .n_seq = st->n_seq,
+                          .n_out = 1,
+                          .seq_stride = sizeof *st->seqs,
+                          .output_stride = sizeof out,
+                          .tokens = st->tokens,
+                          .pos = st->pos,
+                          .seq = st->seq_of,
+                          .seqs = st->seqs,
+                          .outputs = &out};
     kopi_status s = kopi__model_step(st->m, &run, err);
     for (uint32_t i = 0; i < st->n_seq && s == KOPI_OK; i++) kopi__step_commit_one(st, i);
     return s;

@@ -16,14 +16,14 @@ uint32_t kopi__step_room(const struct kopi_step *st);      /* tokens that still 
 uint32_t kopi__step_room_rows(const struct kopi_step *st); /* rows of logits that still fit */
 uint32_t kopi__step_size(const struct kopi_step *st);      /* sequences in it */
 
-/* Adds the next n tokens of s (not in the step yet), with the logits of the last n_rows of them. n and n_rows must fit; the
- * ids are checked: KOPI_E_INVALID names the first wrong one. On failure the step is as before. */
+/* Adds the next n tokens of s (not in the step yet), with the logits of the last n_rows of them. n and n_rows must fit;
+ * the ids are checked: KOPI_E_INVALID names the first wrong one. On failure the step is as before. */
 kopi_status kopi__step_add(struct kopi_step *st, struct kopi_kv_seq *s, const int32_t *ids, uint32_t n, uint32_t n_rows,
                            kopi_error *err);
 
 /* Executes. logits: [rows, n_vocab], in the order of the additions; may be NULL if no row was wanted. On success the
- * sequences have grown; on failure none has. With KOPI_E_NONFINITE the rows are valid, bad ones included: the caller may keep the
- * healthy sequences by kopi__step_commit_one. */
+ * sequences have grown; on failure none has. With KOPI_E_NONFINITE the rows are valid, bad ones included: the caller
+ * may keep the healthy sequences by kopi__step_commit_one. */
 kopi_status kopi__step_run(struct kopi_step *st, float *logits, kopi_error *err);
 
 /* After KOPI_E_NONFINITE: sequence i of the step grows all the same. */

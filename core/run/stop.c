@@ -7,7 +7,8 @@
 
 enum { MAX_STOP = 1 << 16 };
 
-/* fallback[i]: length of the longest proper prefix of s that is also a suffix of s[0 .. i]. (Knuth, Morris and Pratt 1977.) */
+/* fallback[i]: length of the longest proper prefix of s that is also a suffix of s[0 .. i]. (Knuth, Morris and Pratt
+ * 1977.) */
 static void build(struct kopi_stop_one *o)
 {
     o->fallback[0] = 0;
@@ -29,7 +30,8 @@ static kopi_status add(struct kopi_stop_one *o, const char *s, size_t index, kop
     size_t len = strlen(s);
     if (!len) return kopi__fail(err, KOPI_E_INVALID, "stop string %zu is empty", index);
     if (len > MAX_STOP)
-        return kopi__fail(err, KOPI_E_INVALID, "stop string %zu has %zu bytes, at most %d are allowed", index, len, MAX_STOP);
+        return kopi__fail(err, KOPI_E_INVALID, "stop string %zu has %zu bytes, at most %d are allowed", index, len,
+                          MAX_STOP);
     if (!kopi__utf8_valid(s, len)) return kopi__fail(err, KOPI_E_INVALID, "stop string %zu is not UTF-8", index);
     /* One block: the table, the string behind it. */
     if (!(o->fallback = kopi__alloc(len * sizeof *o->fallback + len))) return kopi__nomem(err, "stop strings");

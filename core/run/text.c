@@ -16,7 +16,8 @@ static kopi_status need_tokenizer(const kopi_model *m, kopi_error *err)
 kopi_status kopi_tokenize(const kopi_model *m, const char *text, size_t len, unsigned flags, int32_t **ids, size_t *n,
                           kopi_error *err)
 {
-    unsigned f = (flags & KOPI_ADD_SPECIAL ? KOPI__TOK_ADD_SPECIAL : 0) | (flags & KOPI_PARSE_SPECIAL ? KOPI__TOK_PARSE_SPECIAL : 0);
+    unsigned f = (flags & KOPI_ADD_SPECIAL ? KOPI__TOK_ADD_SPECIAL : 0) |
+                 (flags & KOPI_PARSE_SPECIAL ? KOPI__TOK_PARSE_SPECIAL : 0);
     kopi_status s = need_tokenizer(m, err);
     if (s != KOPI_OK) return s;
     return kopi__tokenize(m->tokenizer, text, len, f, ids, n, cancelled, (void *)(uintptr_t)m, err);
@@ -44,10 +45,12 @@ static char *token_text(const struct kopi_tokenizer *t, int32_t id)
     return kopi__strndup(s, n);
 }
 
-static kopi_status render(const kopi_model *m, const kopi_message *messages, size_t n, struct kopi_chat_render *out, kopi_error *err)
+static kopi_status render(const kopi_model *m, const kopi_message *messages, size_t n, struct kopi_chat_render *out,
+                          kopi_error *err)
 {
     struct kopi_chat_message *list = kopi__calloc(n, sizeof *list);
-    char *bos = token_text(m->tokenizer, kopi__bos(m->tokenizer)), *eos = token_text(m->tokenizer, kopi__eos(m->tokenizer));
+    char *bos = token_text(m->tokenizer, kopi__bos(m->tokenizer)),
+         *eos = token_text(m->tokenizer, kopi__eos(m->tokenizer));
     kopi_status s = KOPI_OK;
     if (!list || !bos || !eos) s = kopi__nomem(err, "chat");
     for (size_t i = 0; i < n && s == KOPI_OK; i++)
@@ -60,8 +63,8 @@ static kopi_status render(const kopi_model *m, const kopi_message *messages, siz
     return s;
 }
 
-kopi_status kopi_chat_tokenize(const kopi_model *m, const kopi_message *messages, size_t n_messages, int32_t **ids, size_t *n,
-                               kopi_error *err)
+kopi_status kopi_chat_tokenize(const kopi_model *m, const kopi_message *messages, size_t n_messages, int32_t **ids,
+                               size_t *n, kopi_error *err)
 {
     struct kopi_chat_render r = {0};
     kopi_status s = need_tokenizer(m, err);

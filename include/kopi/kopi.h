@@ -142,7 +142,8 @@ KOPI_EXPORT void kopi_model_free(kopi_model *model); /* after its caches and sch
 KOPI_EXPORT uint32_t kopi_model_vocab_size(const kopi_model *model);  /* [any] columns of a logits row */
 KOPI_EXPORT uint32_t kopi_model_max_context(const kopi_model *model); /* [any] positions of a cache */
 KOPI_EXPORT const char *kopi_model_id(const kopi_model *model);       /* [any] */
-/* Makes the running call, or else the next one, on this model return KOPI_E_CANCELLED soon. Async-signal-safe. [any] */
+/* Makes the running call, or else the next one, on this model return KOPI_E_CANCELLED soon; kopi_generate and the scheduler end
+ * their running answers as KOPI_FINISH_CANCELLED instead. Works once. Async-signal-safe. [any] */
 KOPI_EXPORT void kopi_model_cancel(kopi_model *model);
 /* Clears a pending kopi_model_cancel. */
 KOPI_EXPORT void kopi_model_uncancel(kopi_model *model);
@@ -226,13 +227,14 @@ typedef int (*kopi_text_fn)(void *ctx, const char *utf8, size_t len);
 
 typedef struct kopi_request {
     uint32_t struct_size;
-    int32_t n_predict;        /* tokens at most; -1: until the end of the answer or the context */
+    int32_t n_predict;        /* tokens at most; -1: until the end of the answer or the context. Never more than the configured
+                                 limits.max_tokens. 0: only evaluates the prompt */
     const int32_t *ids;       /* prompt */
     size_t n_ids;             /* >= 1 */
     const char *const *stop;  /* stop strings: the answer ends before the earliest match */
     size_t n_stop;
     kopi_sampling sampling;
-    int32_t ignore_eos, special; /* special: control tokens appear in the text */
+    int32_t ignore_eos, special; /* the answer goes on behind end tokens; control tokens appear in the text */
     kopi_text_fn on_text;     /* may be NULL */
     kopi_progress_fn progress; /* prefill; may be NULL */
     void *ctx;
@@ -249,8 +251,10 @@ typedef struct kopi_result {
 } kopi_result;
 KOPI_EXPORT void kopi_result_clear(kopi_result *result);
 
-/* One answer: the cache keeps the longest common prefix of its tokens and ids, and holds prompt and answer afterwards.
- * On failure the cache holds what was evaluated and *result what was generated. */
+/* One answer: the cache keeps the longest common prefix of its tokens and ids, and holds prompt and answer afterwards, but for the
+ * last token, which nobody has evaluated yet. On failure the cache holds what was evaluated (after KOPI_E_NONFINITE nothing) and
+ * *result what was generated. KOPI_E_INVALID: a field, token id or stop string is wrong; KOPI_E_RANGE: the prompt does not fit,
+ * or the context is full and overflow is `error`. */
 KOPI_EXPORT kopi_status kopi_generate(kopi_model *model, kopi_cache *cache, const kopi_request *request, kopi_result *result,
                                       kopi_error *err);
 
@@ -261,9 +265,11 @@ KOPI_EXPORT kopi_status kopi_scheduler_new(kopi_model *model, kopi_scheduler **o
 KOPI_EXPORT void kopi_scheduler_free(kopi_scheduler *s);
 /* Queues a request (copied, with its ids and stop strings). */
 KOPI_EXPORT kopi_status kopi_scheduler_submit(kopi_scheduler *s, const kopi_request *request, uint64_t *id, kopi_error *err);
-/* One step. *active: requests that are running or queued. A failed step fails the requests that were in it, not the others. */
+/* One step: tokens of as many requests as fit, first come, first served; a finished one leaves its cache behind, in which later
+ * prompts find their prefix. *active (may be NULL): requests that are running or queued. A failed step fails the requests that
+ * were in it, not the others; that shows in their results, not here. Callbacks are called from here and may only cancel. */
 KOPI_EXPORT kopi_status kopi_scheduler_step(kopi_scheduler *s, size_t *active, kopi_error *err);
-KOPI_EXPORT void kopi_scheduler_cancel(kopi_scheduler *s, uint64_t id);
+KOPI_EXPORT void kopi_scheduler_cancel(kopi_scheduler *s, uint64_t id); /* it ends as cancelled; an unknown id is ignored */
 /* Takes the result of a finished request; KOPI_E_RANGE while it runs or if unknown. Returns the request's own status. */
 KOPI_EXPORT kopi_status kopi_scheduler_result(kopi_scheduler *s, uint64_t id, kopi_result *result, kopi_error *err);
 

@@ -8,8 +8,14 @@
 
 enum { T_U32 = 4, T_I32 = 5, T_F32 = 6, T_BOOL = 7, T_STR = 8, T_ARR = 9, T_U64 = 10, ALIGN = 32 };
 
-struct bytes { unsigned char *p; size_t n, cap; };
-struct tiny { struct bytes kv, info, data; uint64_t n_kv, n_tensors; };
+struct bytes {
+    unsigned char *p;
+    size_t n, cap;
+};
+struct tiny {
+    struct bytes kv, info, data;
+    uint64_t n_kv, n_tensors;
+};
 
 static void die(const char *what)
 {
@@ -79,8 +85,14 @@ static void array(struct tiny *t, const char *key, uint32_t type, const void *v,
     put_u64(&t->kv, n);
     put(&t->kv, v, size);
 }
-void tiny_arr_f32(struct tiny *t, const char *key, const float *v, size_t n) { array(t, key, T_F32, v, n, n * sizeof *v); }
-void tiny_arr_i32(struct tiny *t, const char *key, const int32_t *v, size_t n) { array(t, key, T_I32, v, n, n * sizeof *v); }
+void tiny_arr_f32(struct tiny *t, const char *key, const float *v, size_t n)
+{
+    array(t, key, T_F32, v, n, n * sizeof *v);
+}
+void tiny_arr_i32(struct tiny *t, const char *key, const int32_t *v, size_t n)
+{
+    array(t, key, T_I32, v, n, n * sizeof *v);
+}
 void tiny_arr_str(struct tiny *t, const char *key, const char *const *v, size_t n)
 {
     array(t, key, T_STR, NULL, n, 0);
@@ -182,7 +194,8 @@ void tiny_remove(const char *path)
     if (unlink(path) || rmdir(dir)) die(path);
 }
 
-/* The printable code point that byte-level BPE writes for a byte: itself where printable in Latin-1, else 256 + a counter. */
+/* The printable code point that byte-level BPE writes for a byte: itself where printable in Latin-1, else 256 + a
+ * counter. */
 static uint32_t byte_symbol(unsigned char c)
 {
     uint32_t shift = 0;
@@ -231,8 +244,8 @@ void tiny_vocab(struct tiny *t, const struct tiny_piece *pieces, uint32_t n, int
     free(type);
 }
 
-static void llama_keys(struct tiny *t, uint32_t n_vocab, uint32_t n_embd, uint32_t n_ff, uint32_t layers, uint32_t heads,
-                       uint32_t kv_heads, uint32_t context)
+static void llama_keys(struct tiny *t, uint32_t n_vocab, uint32_t n_embd, uint32_t n_ff, uint32_t layers,
+                       uint32_t heads, uint32_t kv_heads, uint32_t context)
 {
     tiny_str(t, "general.architecture", "llama");
     tiny_u32(t, "llama.vocab_size", n_vocab);
@@ -293,10 +306,12 @@ static void random_matrix(struct tiny *t, const char *name, uint32_t dtype, int6
 
 void tiny_llama_model(const char *path, const struct tiny_llama *c)
 {
-    static const struct { const char *name; int in, rows; } part[] = {
-        /* sizes: 0 vector, 1 n_embd, 2 n_embd / 2, 3 n_ff */
-        {"attn_norm", 1, 0}, {"attn_q", 1, 1},   {"attn_k", 1, 2}, {"attn_v", 1, 2},   {"attn_output", 1, 1},
-        {"ffn_norm", 1, 0},  {"ffn_gate", 1, 3}, {"ffn_up", 1, 3}, {"ffn_down", 3, 1}};
+    static const struct {
+        const char *name;
+        int in, rows;
+    } part[] = {/* sizes: 0 vector, 1 n_embd, 2 n_embd / 2, 3 n_ff */
+                {"attn_norm", 1, 0}, {"attn_q", 1, 1},   {"attn_k", 1, 2}, {"attn_v", 1, 2},  {"attn_output", 1, 1},
+                {"ffn_norm", 1, 0},  {"ffn_gate", 1, 3}, {"ffn_up", 1, 3}, {"ffn_down", 3, 1}};
     const int64_t size[] = {0, c->n_embd, c->n_embd / 2, c->n_ff};
     struct tiny *t = tiny_new();
     uint64_t state = c->seed;
@@ -309,7 +324,8 @@ void tiny_llama_model(const char *path, const struct tiny_llama *c)
             snprintf(name, sizeof name, "blk.%d.%s.weight", layer, part[i].name);
             random_matrix(t, name, c->dtype, size[part[i].in], size[part[i].rows], &state);
         }
-    if (!c->tied) random_matrix(t, "output.weight", c->dtype, c->n_embd, c->n_vocab, &state);
+    if (c->output == TINY_COPY) state = c->seed;
+    if (c->output != TINY_TIED) random_matrix(t, "output.weight", c->dtype, c->n_embd, c->n_vocab, &state);
     tiny_write(t, path);
     tiny_free(t);
 }

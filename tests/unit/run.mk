@@ -1,8 +1,15 @@
-check_PROGRAMS += tests/unit/test_sampler tests/unit/test_stop
-TESTS += tests/unit/test_sampler tests/unit/test_stop
+run_tests = tests/unit/test_sampler tests/unit/test_stop tests/unit/test_run tests/unit/test_origin
+check_PROGRAMS += $(run_tests)
+TESTS += $(run_tests)
 tests_unit_test_sampler_SOURCES = tests/unit/test_sampler.c
 tests_unit_test_sampler_CFLAGS = $(TEST_CFLAGS)
 tests_unit_test_sampler_LDADD = $(TEST_LIBS) $(LIBM)
 tests_unit_test_stop_SOURCES = tests/unit/test_stop.c
 tests_unit_test_stop_CFLAGS = $(TEST_CFLAGS)
 tests_unit_test_stop_LDADD = $(TEST_LIBS)
+tests_unit_test_run_SOURCES = tests/unit/test_run.c
+tests_unit_test_run_CFLAGS = $(TEST_CFLAGS) -I$(top_srcdir)
+tests_unit_test_run_LDADD = $(TINY_LIBS) $(TEST_LIBS)
+tests_unit_test_origin_SOURCES = tests/unit/test_origin.c
+tests_unit_test_origin_CFLAGS = $(TEST_CFLAGS) -I$(top_srcdir)
+tests_unit_test_origin_LDADD = $(TINY_LIBS) $(TEST_LIBS) $(LIBM)

@@ -11,12 +11,16 @@ enum { V = 300 };
 
 static kopi_sampling neutral(float temperature)
 {
-    return (kopi_sampling){.struct_size = sizeof(kopi_sampling), .temperature = temperature, .top_p = 1, .repeat_penalty = 1,
-                           .repeat_last_n = -1, .seed = 1};
+    return (kopi_sampling){.struct_size = sizeof(kopi_sampling),
+                           .temperature = temperature,
+                           .top_p = 1,
+                           .repeat_penalty = 1,
+                           .repeat_last_n = -1,
+                           .seed = 1};
 }
 
-static kopi_status sample(const kopi_sampling *p, const float *logits, uint32_t n_vocab, const int32_t *tokens, size_t n,
-                          int32_t *id, kopi_error *err)
+static kopi_status sample(const kopi_sampling *p, const float *logits, uint32_t n_vocab, const int32_t *tokens,
+                          size_t n, int32_t *id, kopi_error *err)
 {
     struct kopi_sampler *s;
     kopi_status st = kopi__sampler_new(p, n_vocab, &s, err);
@@ -26,12 +30,13 @@ static kopi_status sample(const kopi_sampling *p, const float *logits, uint32_t 
     return st;
 }
 
-/* ---- row 34: a logit that is not finite is an error, alone and chained, greedy and not ------------------------------ */
+/* ---- row 34: a logit that is not finite is an error, alone and chained, greedy and not --------------------------- */
 
 START_TEST(nonfinite_is_an_error)
 {
-    static const float row[][3] = {{NAN, 1, 2}, {1, NAN, 2}, {1, 2, NAN}, {INFINITY, 1, 2},
-                                   {NAN, NAN, NAN}, {-INFINITY, -INFINITY, -INFINITY}, {1, -INFINITY, 2}};
+    static const float row[][3] = {{NAN, 1, 2},      {1, NAN, 2},     {1, 2, NAN},
+                                   {INFINITY, 1, 2}, {NAN, NAN, NAN}, {-INFINITY, -INFINITY, -INFINITY},
+                                   {1, -INFINITY, 2}};
     kopi_sampling p[8];
     for (int i = 0; i < 8; i++) p[i] = neutral(i % 2 ? 1 : 0);
     p[2].top_k = p[3].top_k = 2;
@@ -68,9 +73,11 @@ START_TEST(greedy)
 }
 END_TEST
 
-/* ---- row 35: penalties ----------------------------------------------------------------------------------------------- */
+/* ---- row 35: penalties
+ * ----------------------------------------------------------------------------------------------- */
 
-/* The value of logits[id] after the penalties lies at `want`: a rival there loses the tie (higher id), one just above wins. */
+/* The value of logits[id] after the penalties lies at `want`: a rival there loses the tie (higher id), one just above
+ * wins. */
 static void value_is(const kopi_sampling *p, const float *logits3, const int32_t *tokens, size_t n, int id, float want)
 {
     for (int above = 0; above < 2; above++) {
@@ -111,9 +118,13 @@ START_TEST(penalties)
 }
 END_TEST
 
-/* ---- the chain against a naive one ------------------------------------------------------------------------------------ */
+/* ---- the chain against a naive one
+ * ------------------------------------------------------------------------------------ */
 
-struct pair { double logit; int id; };
+struct pair {
+    double logit;
+    int id;
+};
 static int descending(const void *a, const void *b)
 {
     const struct pair *x = a, *y = b;
@@ -140,9 +151,20 @@ static void naive(const kopi_sampling *p, const float *logits, double *prob)
     for (size_t i = 0; i < n; i++) prob[c[i].id] /= total;
 }
 
-static const struct { int32_t top_k; float top_p, min_p, temperature; } settings[] = {
-    {0, 1, 0, 1}, {40, 0.95f, 0.05f, 0.8f}, {5, 1, 0, 1}, {0, 0.5f, 0, 1}, {0, 0.9999f, 0, 2}, {0, 1, 0.2f, 1}, {1, 1, 0, 5},
-    {0, 0, 0, 1}, {299, 0.9f, 0.01f, 1.5f}, {1000, 1, 1, 1}, {-1, 0.99f, 0, 3}};
+static const struct {
+    int32_t top_k;
+    float top_p, min_p, temperature;
+} settings[] = {{0, 1, 0, 1},
+                {40, 0.95f, 0.05f, 0.8f},
+                {5, 1, 0, 1},
+                {0, 0.5f, 0, 1},
+                {0, 0.9999f, 0, 2},
+                {0, 1, 0.2f, 1},
+                {1, 1, 0, 5},
+                {0, 0, 0, 1},
+                {299, 0.9f, 0.01f, 1.5f},
+                {1000, 1, 1, 1},
+                {-1, 0.99f, 0, 3}};
 
 START_TEST(frequencies_are_the_probabilities)
 {
@@ -175,7 +197,8 @@ START_TEST(frequencies_are_the_probabilities)
 }
 END_TEST
 
-/* ---- row 39: seeds ----------------------------------------------------------------------------------------------------- */
+/* ---- row 39: seeds
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void answer(int64_t seed, int32_t *ids, size_t n)
 {
@@ -242,16 +265,19 @@ END_TEST
 
 START_TEST(refuses_bad_settings)
 {
-    static const struct { size_t field; float v; const char *name; } bad[] = {
-        {offsetof(kopi_sampling, temperature), NAN, "temperature"},
-        {offsetof(kopi_sampling, temperature), INFINITY, "temperature"},
-        {offsetof(kopi_sampling, top_p), -0.1f, "top_p"},
-        {offsetof(kopi_sampling, top_p), 1.5f, "top_p"},
-        {offsetof(kopi_sampling, min_p), 2, "min_p"},
-        {offsetof(kopi_sampling, repeat_penalty), 0, "repeat_penalty"},
-        {offsetof(kopi_sampling, repeat_penalty), -1, "repeat_penalty"},
-        {offsetof(kopi_sampling, presence_penalty), NAN, "presence_penalty"},
-        {offsetof(kopi_sampling, frequency_penalty), -INFINITY, "frequency_penalty"}};
+    static const struct {
+        size_t field;
+        float v;
+        const char *name;
+    } bad[] = {{offsetof(kopi_sampling, temperature), NAN, "temperature"},
+               {offsetof(kopi_sampling, temperature), INFINITY, "temperature"},
+               {offsetof(kopi_sampling, top_p), -0.1f, "top_p"},
+               {offsetof(kopi_sampling, top_p), 1.5f, "top_p"},
+               {offsetof(kopi_sampling, min_p), 2, "min_p"},
+               {offsetof(kopi_sampling, repeat_penalty), 0, "repeat_penalty"},
+               {offsetof(kopi_sampling, repeat_penalty), -1, "repeat_penalty"},
+               {offsetof(kopi_sampling, presence_penalty), NAN, "presence_penalty"},
+               {offsetof(kopi_sampling, frequency_penalty), -INFINITY, "frequency_penalty"}};
     struct kopi_sampler *s;
     kopi_error e;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -5,15 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct stop_case { const char *stops[4]; const char *text, *want; bool matched; };
+struct stop_case {
+    const char *stops[4];
+    const char *text, *want;
+    bool matched;
+};
 
 static const struct stop_case cases[] = {
     {{"own fox"}, "The quick brown fox", "The quick br", true},
     {{"own fox"}, "The quick brown", "The quick brown", false},
     {{"own fox"}, "The quick brown fo", "The quick brown fo", false},
-    {{"ab", "b"}, "aaab", "aa", true},  /* both complete at once: the longest */
+    {{"ab", "b"}, "aaab", "aa", true}, /* both complete at once: the longest */
     {{"b", "ab"}, "aaab", "aa", true},
-    {{"aab"}, "aaab", "a", true},       /* a match that starts inside a failed one */
+    {{"aab"}, "aaab", "a", true}, /* a match that starts inside a failed one */
     {{"aab"}, "aaaa", "aaaa", false},
     {{"abcd", "bc"}, "abcd", "a", true}, /* the first to complete */
     {{"\n"}, "\nnever", "", true},
@@ -21,7 +25,10 @@ static const struct stop_case cases[] = {
     {{"abac"}, "ababac", "ab", true},
     {{"\xc3\xa9"}, "caf\xc3\xa9 noir", "caf", true},
     {{"\xc3\xa9"}, "caf\xc3\xa8 noir", "caf\xc3\xa8 noir", false},
-    {{"\xe6\x97\xa5\xe6\x9c\xac"}, "\xe6\x97\xa5\xe6\x9c\xaa\xe6\x97\xa5\xe6\x9c\xac", "\xe6\x97\xa5\xe6\x9c\xaa", true},
+    {{"\xe6\x97\xa5\xe6\x9c\xac"},
+     "\xe6\x97\xa5\xe6\x9c\xaa\xe6\x97\xa5\xe6\x9c\xac",
+     "\xe6\x97\xa5\xe6\x9c\xaa",
+     true},
     {{NULL}, "everything", "everything", false},
 };
 

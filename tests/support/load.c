@@ -1,0 +1,47 @@
+#include "load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const tiny_backends[] = {"cpu", NULL};
+
+static kopi_status set(kopi_config *cfg, const char *setting, kopi_error *err)
+{
+    char path[256];
+    const char *value = strchr(setting, '=');
+    snprintf(path, sizeof path, "%.*s", (int)(value - setting), setting);
+    return kopi_config_set(cfg, path, value + 1, err);
+}
+
+kopi_status tiny_try(struct tiny_loaded *l, const char *path, const char *backend, const char *const *settings,
+                     kopi_error *err)
+{
+    static const char *const standard[] = {"plugin_dirs=" TINY_PLUGIN_DIR, "backend.fallback=none",
+                                           "models[].kv.type_k=f32", "models[].kv.type_v=f32"};
+    *l = (struct tiny_loaded){0};
+    kopi_status s = kopi_config_new(&l->cfg, err);
+    for (size_t i = 0; i < sizeof standard / sizeof *standard && s == KOPI_OK; i++) s = set(l->cfg, standard[i], err);
+    if (s == KOPI_OK) s = kopi_config_set(l->cfg, "backend", backend, err);
+    if (s == KOPI_OK) s = kopi_config_set(l->cfg, "model", path, err);
+    for (; settings && *settings && s == KOPI_OK; settings++) s = set(l->cfg, *settings, err);
+    if (s == KOPI_OK) s = kopi_engine_new(l->cfg, &l->engine, err);
+    if (s == KOPI_OK) s = kopi_model_load(l->engine, NULL, NULL, NULL, &l->model, err);
+    return s;
+}
+
+void tiny_load(struct tiny_loaded *l, const char *path, const char *backend, const char *const *settings)
+{
+    kopi_error e;
+    if (tiny_try(l, path, backend, settings, &e) == KOPI_OK) return;
+    fprintf(stderr, "%s with backend %s: %s\n", path, backend, e.text);
+    abort();
+}
+
+void tiny_unload(struct tiny_loaded *l)
+{
+    kopi_model_free(l->model);
+    kopi_engine_free(l->engine);
+    kopi_config_free(l->cfg);
+    *l = (struct tiny_loaded){0};
+}
