@@ -12,6 +12,7 @@ endif
 include tests/sanitizers.mk
 include tests/support/local.mk
 include tests/fuzz/local.mk
+include tests/e2e/example.mk
 if HAVE_CHECK
 TEST_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 TEST_LIBS = libcore.la $(CHECK_LIBS)
