@@ -120,22 +120,42 @@ static void best_first(struct candidate *c, size_t n, size_t k)
     }
 }
 
+/* Lists are in order of id, so the first of equal ones is the lower id, or best first. */
 static const struct candidate *best(const struct kopi_sampler *s)
 {
     const struct candidate *b = &s->list[0];
-    for (size_t i = 1; i < s->n; i++)
-        if (better(&s->list[i], b)) b = &s->list[i];
+    for (size_t i = 1; i < s->n && !s->sorted; i++)
+        if (s->list[i].logit > b->logit) b = &s->list[i];
     return b;
+}
+
+/* e^d for d <= 0, to 1e-6: kopi_exp without its fused operations, which are slow where the compiler may not assume
+ * them. */
+static float weight(float d)
+{
+    if (d < KOPI_EXP_LO) return 0;
+    float z = d * KOPI_EXP_LOG2E + KOPI_EXP_MAGIC, n = z - KOPI_EXP_MAGIC;
+    float r = (d - n * KOPI_EXP_LN2_HI) - n * KOPI_EXP_LN2_LO;
+    float p = ((KOPI_EXP_C6 * r + KOPI_EXP_C5) * r + KOPI_EXP_C4) * r + KOPI_EXP_C3;
+    p = ((p * r + KOPI_EXP_C2) * r + 1) * r + 1;
+    return p * kopi_bits_f32((kopi_f32_bits(z) << 23) + 0x3f800000u);
 }
 
 /* ---- the chain --------------------------------------------------------------------------------------------------- */
 
+static kopi_status nonfinite(kopi_error *err, const char *what, int32_t id, float v)
+{
+    char text[40];
+    return kopi__fail(err, KOPI_E_NONFINITE, "%s of token %d is %s", what, id, kopi__format_f32(v, text, sizeof text));
+}
+
 /* Expects the list in order of id. Counted are the last repeat_last_n tokens of prompt and answer. */
-static void penalties(struct kopi_sampler *s)
+static kopi_status penalties(struct kopi_sampler *s, kopi_error *err)
 {
     const kopi_sampling *p = &s->p;
     size_t n = s->n_tokens;
-    if (p->repeat_penalty == 1 && p->presence_penalty == 0 && p->frequency_penalty == 0) return;
+    int32_t bad = -1;
+    if (p->repeat_penalty == 1 && p->presence_penalty == 0 && p->frequency_penalty == 0) return KOPI_OK;
     if (p->repeat_last_n >= 0 && (size_t)p->repeat_last_n < n) n = (size_t)p->repeat_last_n;
     const int32_t *window = s->tokens + (s->n_tokens - n);
     for (size_t i = 0; i < n; i++) s->count[window[i]]++;
@@ -146,7 +166,9 @@ static void penalties(struct kopi_sampler *s)
         *l = *l > 0 ? *l / p->repeat_penalty : *l * p->repeat_penalty;
         *l -= (float)count * p->frequency_penalty + p->presence_penalty;
         s->count[window[i]] = 0;
+        if (!isfinite(*l)) bad = window[i];
     }
+    return bad < 0 ? KOPI_OK : nonfinite(err, "the penalised logit", bad, s->list[bad].logit);
 }
 
 static void top_k(struct kopi_sampler *s)
@@ -164,14 +186,14 @@ static void top_p(struct kopi_sampler *s)
     if (s->p.top_p >= 1) return;
     float max = best(s)->logit;
     double total = 0, sum = 0;
-    for (size_t i = 0; i < s->n; i++) total += (double)kopi_exp(s->list[i].logit - max);
+    for (size_t i = 0; i < s->n; i++) total += (double)weight(s->list[i].logit - max);
     /* The best few nearly always reach it, so sort a growing front instead of everything. */
     size_t done = 0, front = s->sorted ? s->n : 128;
     for (; done < s->n; front *= 8) {
         if (front > s->n) front = s->n;
         if (!s->sorted) best_first(s->list + done, s->n - done, front - done);
         for (; done < front; done++) {
-            sum += (double)kopi_exp(s->list[done].logit - max);
+            sum += (double)weight(s->list[done].logit - max);
             if (sum < (double)s->p.top_p * total) continue;
             s->n = done + 1;
             s->sorted = true;
@@ -188,51 +210,54 @@ static void min_p(struct kopi_sampler *s)
     float max = best(s)->logit;
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++)
-        if (kopi_exp(s->list[i].logit - max) >= s->p.min_p) s->list[n++] = s->list[i];
+        if (weight(s->list[i].logit - max) >= s->p.min_p) s->list[n++] = s->list[i];
     s->n = n;
 }
 
-/* Relative to the best, so that a tiny temperature can't overflow to infinity less infinity. */
+/* The logits become weights, e^(logit / temperature) relative to the best: no temperature, however small, overflows. */
 static void temperature(struct kopi_sampler *s)
 {
     float max = best(s)->logit;
-    for (size_t i = 0; i < s->n; i++) s->list[i].logit = (s->list[i].logit - max) / s->p.temperature;
+    for (size_t i = 0; i < s->n; i++) s->list[i].logit = weight((s->list[i].logit - max) / s->p.temperature);
 }
 
 static int32_t draw(const struct kopi_sampler *s)
 {
     double total = 0, sum = 0;
-    for (size_t i = 0; i < s->n; i++) total += (double)kopi_exp(s->list[i].logit);
+    for (size_t i = 0; i < s->n; i++) total += (double)s->list[i].logit;
     double u = kopi__random_at(s->p.seed, s->n_tokens) * total;
     for (size_t i = 0; i < s->n; i++) {
-        sum += (double)kopi_exp(s->list[i].logit);
+        sum += (double)s->list[i].logit;
         if (sum > u) return s->list[i].id;
     }
-    return best(s)->id; /* only if rounding left u at the total */
+    return best(s)->id; /* not reached: u is below the total, which is the same sum */
 }
 
 static void (*const chain[])(struct kopi_sampler *) = {top_k, top_p, min_p, temperature};
 
-static kopi_status nonfinite(kopi_error *err, const char *what, size_t id, float v)
+/* Fills the list in order of id. Two passes, the first without a branch: rows are long and the fault is rare. */
+static kopi_status fill(struct kopi_sampler *s, const float *logits, kopi_error *err)
 {
-    char text[40];
-    return kopi__fail(err, KOPI_E_NONFINITE, "%s of token %zu is %s", what, id, kopi__format_f32(v, text, sizeof text));
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < s->n_vocab; i++) {
+        bad |= (kopi_f32_bits(logits[i]) & 0x7f800000u) == 0x7f800000u;
+        s->list[i] = (struct candidate){(int32_t)i, logits[i]};
+    }
+    for (uint32_t i = 0; i < s->n_vocab && bad; i++)
+        if (!isfinite(logits[i])) return nonfinite(err, "the logit", (int32_t)i, logits[i]);
+    s->n = s->n_vocab;
+    s->sorted = false;
+    return KOPI_OK;
 }
 
 kopi_status kopi__sampler_next(struct kopi_sampler *s, const float *logits, const int32_t *tokens, size_t n,
                                int32_t *out, kopi_error *err)
 {
-    for (size_t i = 0; i < s->n_vocab; i++) {
-        if (!isfinite(logits[i])) return nonfinite(err, "the logit", i, logits[i]);
-        s->list[i] = (struct candidate){(int32_t)i, logits[i]};
-    }
-    s->n = s->n_vocab;
-    s->sorted = false;
     s->tokens = tokens;
     s->n_tokens = n;
-    penalties(s);
-    for (size_t i = 0; i < s->n; i++)
-        if (!isfinite(s->list[i].logit)) return nonfinite(err, "the penalised logit", i, s->list[i].logit);
+    kopi_status st = fill(s, logits, err);
+    if (st == KOPI_OK) st = penalties(s, err);
+    if (st != KOPI_OK) return st;
     if (s->p.temperature <= 0) {
         *out = best(s)->id;
         return KOPI_OK;
