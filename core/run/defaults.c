@@ -31,11 +31,13 @@ static void store(kopi_sampling *out, const struct field *f, double v)
     else memcpy(at, &(float){(float)v}, sizeof(float));
 }
 
-/* A recommendation out of its range is none. */
-static bool hint(const struct kopi_gguf *g, const struct field *f, double *v)
+/* What the model file recommends, or v; a recommendation out of its range is none. */
+static double hint(const struct kopi_gguf *g, const struct field *f, double v)
 {
     const struct kopi_gguf_kv *kv = f->hint ? kopi__gguf_find(g, f->hint) : NULL;
-    return kv && kv->type != KOPI_GGUF_ARRAY && kopi__gguf_get_f64(kv, 0, v) && *v >= f->lo && *v <= f->hi;
+    double h;
+    if (!kv || kv->type == KOPI_GGUF_ARRAY || !kopi__gguf_get_f64(kv, 0, &h)) return v;
+    return h >= f->lo && h <= f->hi ? h : v;
 }
 
 void kopi_sampling_default(const kopi_model *model, kopi_sampling *out)
@@ -54,7 +56,7 @@ void kopi_sampling_default(const kopi_model *model, kopi_sampling *out)
         const struct kopi__setting *set = kopi__config_find(cfg, f->path, model->config_index);
         double v = f->type == INT ? (double)kopi__config_int(cfg, f->path, model->config_index)
                                   : kopi__config_float(cfg, f->path, model->config_index);
-        if (set->from == KOPI_FROM_DEFAULT) hint(model->gguf, f, &v);
+        if (set->from == KOPI_FROM_DEFAULT) v = hint(model->gguf, f, v);
         store(out, f, v);
     }
     out->seed = kopi__config_int(cfg, "models[].sampling.seed", model->config_index);

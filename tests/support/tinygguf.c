@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+void (*tiny_extra)(struct tiny *t);
+
 enum { T_U32 = 4, T_I32 = 5, T_F32 = 6, T_BOOL = 7, T_STR = 8, T_ARR = 9, T_U64 = 10, ALIGN = 32 };
 
 struct bytes {
@@ -244,6 +246,13 @@ void tiny_vocab(struct tiny *t, const struct tiny_piece *pieces, uint32_t n, int
     free(type);
 }
 
+static void finish_model(struct tiny *t, const char *path)
+{
+    if (tiny_extra) tiny_extra(t);
+    tiny_write(t, path);
+    tiny_free(t);
+}
+
 static void llama_keys(struct tiny *t, uint32_t n_vocab, uint32_t n_embd, uint32_t n_ff, uint32_t layers,
                        uint32_t heads, uint32_t kv_heads, uint32_t context)
 {
@@ -290,8 +299,7 @@ void tiny_chain_model(const char *path, uint32_t n, const struct tiny_piece *pie
     fill(t, "blk.0.ffn_gate.weight", n, 32, 0.01f, 0, 0, -1);
     fill(t, "blk.0.ffn_up.weight", n, 32, 0.01f, 0, 0, -1);
     fill(t, "blk.0.ffn_down.weight", 32, n, 0, 0, 0, -1);
-    tiny_write(t, path);
-    tiny_free(t);
+    finish_model(t, path);
 }
 
 static void random_matrix(struct tiny *t, const char *name, uint32_t dtype, int64_t n, int64_t rows, uint64_t *state)
@@ -326,6 +334,5 @@ void tiny_llama_model(const char *path, const struct tiny_llama *c)
         }
     if (c->output == TINY_COPY) state = c->seed;
     if (c->output != TINY_TIED) random_matrix(t, "output.weight", c->dtype, c->n_embd, c->n_vocab, &state);
-    tiny_write(t, path);
-    tiny_free(t);
+    finish_model(t, path);
 }

@@ -45,6 +45,9 @@ struct tiny_piece {
 };
 void tiny_vocab(struct tiny *t, const struct tiny_piece *pieces, uint32_t n, int32_t bos, int32_t eos);
 
+/* Called for each ready-made model before it is written: more metadata. NULL: none. */
+extern void (*tiny_extra)(struct tiny *t);
+
 /* Chain model: greedy decoding of token i gives i + 1 (the last gives 0), so the vocabulary is the script. n a multiple
  * of
  * 4. pieces NULL: no tokenizer in the file. `poison` >= 0: the embedding of that token is NaN. */

@@ -176,6 +176,71 @@ START_TEST(same_bits_however_computed)
 }
 END_TEST
 
+/* ---- many at once --------------------------------------------------------------------------------------------------- */
+
+enum { JOBS = 10 };
+
+/* Requests that share prefixes of several lengths, greedy and sampled. ids: N of them, owned by the caller. */
+static kopi_request job(int i, const int32_t *ids)
+{
+    kopi_request q = {.struct_size = sizeof q, .n_predict = i % 4 ? 9 : -1, .ids = ids + i % 3, .n_ids = 1 + (size_t)(i * 11) % 30};
+    kopi_sampling_default(NULL, &q.sampling);
+    q.sampling.temperature = i % 2 ? 1.5f : 0;
+    q.sampling.repeat_penalty = i % 5 ? 1 : 1.3f;
+    q.sampling.seed = i;
+    return q;
+}
+
+static void same_result(kopi_scheduler *s, uint64_t id, const kopi_result *want, size_t *cached)
+{
+    kopi_result r;
+    ck_assert_int_eq(kopi_scheduler_result(s, id, &r, NULL), KOPI_OK);
+    ck_assert_uint_eq(r.finish, want->finish);
+    ck_assert_uint_eq(r.n_generated, want->n_generated);
+    ck_assert_mem_eq(r.ids, want->ids, r.n_generated * sizeof *r.ids);
+    *cached += r.n_cached;
+    kopi_result_clear(&r);
+}
+
+/* Packed steps, shared pages, reused caches: each request gets the tokens that it gets alone. */
+START_TEST(company_changes_nothing)
+{
+    write_model(KOPI_DTYPE_Q8_0, TINY_OWN);
+    for (const char *const *b = tiny_backends; *b; b++) {
+        struct tiny_loaded l;
+        kopi_result want[JOBS];
+        kopi_scheduler *s;
+        int32_t ids[N];
+        prompt(ids);
+        tiny_load(&l, file, *b, (const char *[]){"models[].context.parallel=3", "models[].context.batch=7", NULL});
+        for (int i = 0; i < JOBS; i++) {
+            kopi_cache *c;
+            kopi_request q = job(i, ids);
+            ck_assert_int_eq(kopi_cache_new(l.model, &c, NULL), KOPI_OK);
+            ck_assert_int_eq(kopi_generate(l.model, c, &q, &want[i], NULL), KOPI_OK);
+            kopi_cache_free(c);
+        }
+        ck_assert_int_eq(kopi_scheduler_new(l.model, &s, NULL), KOPI_OK);
+        size_t cached[2] = {0};
+        for (int round = 0; round < 2; round++) {
+            uint64_t id[JOBS];
+            size_t active = 1;
+            for (int i = 0; i < JOBS || active;) { /* they arrive while others run */
+                kopi_request q = job(i, ids);
+                if (i < JOBS) ck_assert_int_eq(kopi_scheduler_submit(s, &q, &id[i++], NULL), KOPI_OK);
+                ck_assert_int_eq(kopi_scheduler_step(s, &active, NULL), KOPI_OK);
+            }
+            for (int i = 0; i < JOBS; i++) same_result(s, id[i], &want[i], &cached[round]);
+        }
+        ck_assert_uint_gt(cached[0], 10); /* prefixes were shared at all */
+        kopi_scheduler_free(s);
+        for (int i = 0; i < JOBS; i++) kopi_result_clear(&want[i]);
+        tiny_unload(&l);
+    }
+    tiny_remove(file);
+}
+END_TEST
+
 /* No expansion at load: the program's weights have the types of the file. */
 START_TEST(weights_keep_their_type)
 {
@@ -300,6 +365,7 @@ int main(void)
     tcase_add_test(t, end_to_end);
     tcase_add_test(t, tied_output);
     tcase_add_loop_test(t, same_bits_however_computed, 0, sizeof types / sizeof *types);
+    tcase_add_test(t, company_changes_nothing);
     tcase_add_test(t, weights_keep_their_type);
     tcase_add_test(t, q8_0_is_close_to_f32);
     tcase_add_test(t, context_is_a_limit);

@@ -236,6 +236,35 @@ static kopi_request seeded(const int32_t *ids, int64_t seed)
     return q;
 }
 
+static void recommend(struct tiny *t)
+{
+    tiny_f32(t, "general.sampling.temp", 0.25f);
+    tiny_i32(t, "general.sampling.top_k", 7);
+    tiny_f32(t, "general.sampling.top_p", 0.5f);
+    tiny_f32(t, "general.sampling.min_p", 3); /* out of range: not taken */
+    tiny_str(t, "general.sampling.penalty_repeat", "much");
+}
+
+/* User before model file before built-in. */
+START_TEST(sampling_defaults)
+{
+    kopi_sampling s;
+    tiny_extra = recommend;
+    start(NULL, -1, (const char *[]){"models[].sampling.top_k=3", "models[].sampling.seed=9", NULL});
+    kopi_sampling_default(l.model, &s);
+    ck_assert(s.temperature == 0.25f && s.top_k == 3 && s.top_p == 0.5f && s.min_p == 0.05f && s.seed == 9);
+    ck_assert(s.repeat_penalty == 1 && s.repeat_last_n == 64 && s.struct_size == sizeof s);
+    tiny_extra = NULL;
+    finish();
+    start(NULL, -1, NULL);
+    kopi_sampling_default(l.model, &s);
+    kopi_sampling own;
+    kopi_sampling_default(NULL, &own);
+    ck_assert_mem_eq(&s, &own, sizeof s); /* the configuration's defaults are the built-in ones */
+    finish();
+}
+END_TEST
+
 /* 39: same seed, same tokens: alone, again, and beside others; -1 is random and reported. */
 START_TEST(seed_decides)
 {
@@ -555,6 +584,7 @@ int main(void)
     tcase_add_test(t, bad_requests);
     tcase_add_test(t, prefix_is_reused);
     tcase_add_test(t, nan_poisons_nothing);
+    tcase_add_test(t, sampling_defaults);
     tcase_add_test(t, seed_decides);
     tcase_add_test(t, stop_strings);
     tcase_add_test(t, end_tokens);
