@@ -30,7 +30,7 @@ int cli_error(int code, const char *fmt, ...)
 int cli_fail(const kopi_error *err)
 {
     static const struct { kopi_status status; int code; } codes[] = {
-        {KOPI_E_INVALID, EXIT_USAGE}, {KOPI_E_CONFIG, EXIT_CONFIG}, {KOPI_E_MODEL, EXIT_MODEL}, {KOPI_E_BACKEND, EXIT_BACKEND},
+        {KOPI_E_INVALID, EXIT_USAGE}, {KOPI_E_CONFIG, EXIT_CONFIG}, {KOPI_E_MODEL, EXIT_MODEL}, {KOPI_E_IO, EXIT_MODEL}, {KOPI_E_BACKEND, EXIT_BACKEND},
         {KOPI_E_ABI, EXIT_BACKEND}, {KOPI_E_DEVICE_LOST, EXIT_BACKEND}};
     if (err->code == KOPI_E_CANCELLED && cli_interrupted()) return cli_error(EXIT_INTERRUPTED, "interrupted");
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)

@@ -2,12 +2,13 @@
 # `make check`; each test program counts its checks in its log.
 AM_TESTS_ENVIRONMENT = \
 	KOPI_SOURCE='$(abs_top_srcdir)'; KOPI_BUILD='$(abs_builddir)'; KOPI='$(abs_builddir)/kopi$(EXEEXT)'; \
-	KOPI_PLUGINS='$(abs_builddir)/.libs'; KOPI_SANITIZED='$(SANITIZED)'; PYTHONDONTWRITEBYTECODE=1; \
-	export KOPI_SOURCE KOPI_BUILD KOPI KOPI_PLUGINS KOPI_SANITIZED PYTHONDONTWRITEBYTECODE;
+	KOPI_PLUGINS='$(abs_builddir)/.libs'; KOPI_SANITIZED='$(SANITIZED)'; KOPI_CC='$(CC)'; PYTHONDONTWRITEBYTECODE=1; \
+	export KOPI_SOURCE KOPI_BUILD KOPI KOPI_PLUGINS KOPI_SANITIZED KOPI_CC PYTHONDONTWRITEBYTECODE;
 TEST_EXTENSIONS = .py
 PY_LOG_COMPILER = $(PYTHON3)
 if HAVE_PYTHON3
 include tests/rules.mk
+include tests/e2e/local.mk
 endif
 include tests/sanitizers.mk
 include tests/support/local.mk
@@ -21,4 +22,5 @@ include tests/unit/kernels.mk
 include tests/unit/run.mk
 include tests/unit/gguf.mk
 include tests/unit/config.mk
+include tests/unit/data.mk
 endif

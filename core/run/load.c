@@ -41,22 +41,30 @@ static int on_import(void *ctx, float share)
 
 /* ---- the steps of loading -------------------------------------------------------------------------------------------- */
 
+static kopi_status no_model(kopi_error *err)
+{
+    return kopi__fail(err, KOPI_E_CONFIG, "no model is configured; give one with --model FILE or models: in the configuration");
+}
+
 static kopi_status name_model(struct loading *l)
 {
     size_t len;
     const char *id = kopi__config_model_id(l->cfg, l->index, &len), *path = kopi__config_str(l->cfg, "models[].path", l->index);
-    if (!path) return kopi__fail(l->err, KOPI_E_CONFIG, "no model is configured; give one with --model FILE or models: in the configuration");
+    if (!path) return no_model(l->err);
     l->m->path = kopi__strdup(path);
     l->m->id = kopi__strndup(id ? id : "", id ? len : 0);
     return l->m->path && l->m->id ? KOPI_OK : kopi__nomem(l->err, "model");
 }
+
+/* Polled while the file is hashed. */
+static int stop_hashing(void *loading) { return on_import(loading, 0); }
 
 static kopi_status check_sha256(struct loading *l)
 {
     const char *want = kopi__config_str(l->cfg, "models[].sha256", l->index);
     char hex[65];
     if (!want) return KOPI_OK;
-    kopi_status s = kopi__sha256_file(l->m->path, hex, cancelled, l->m, l->err);
+    kopi_status s = kopi__sha256_file(l->m->path, hex, stop_hashing, l, l->err);
     if (s == KOPI_OK && strcasecmp(hex, want))
         s = kopi__fail(l->err, KOPI_E_MODEL, "%s: SHA-256 is %s, the configuration says %s", l->m->path, hex, want);
     return s;
@@ -211,6 +219,7 @@ kopi_status kopi_model_load(kopi_engine *engine, const char *id, kopi_progress_f
 {
     *out = NULL;
     int index = kopi__config_model(engine->cfg, id);
+    if (index < 0 && !id) return no_model(err);
     if (index < 0) return kopi__fail(err, KOPI_E_CONFIG, "no model with id \"%s\" is configured", id);
     kopi_model *m = kopi__calloc(1, sizeof *m);
     if (!m) return kopi__nomem(err, "model");

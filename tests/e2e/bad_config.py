@@ -1,0 +1,116 @@
+"""A mistake in the configuration, the model or the plugin ends in one line that names the place and the remedy, with the exit
+code of its kind: 2 usage, 3 configuration, 4 model file, 5 backend."""
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+from models import TINY, tiny  # noqa: E402
+from report import KOPI, PLUGINS, SOURCE, check, command, finish, kopi  # noqa: E402
+
+MODEL = tiny(TINY[0])
+NO_SYMBOL = "int nothing;\n"
+WRONG_ABI = """#include <kopi/backend.h>
+static const kopi_backend_ops ops = {.struct_size = sizeof ops};
+static const kopi_plugin plugin = {.struct_size = sizeof plugin, .abi_minor = KOPI_ABI_MINOR + 1, .sanitizer = KOPI_SANITIZER,
+                                   .fingerprint = KOPI_FINGERPRINT, .name = "wrongabi", .version = "1", .ops = &ops};
+KOPI_EXPORT const kopi_plugin *kopi_plugin_v1(void) { return &plugin; }
+"""
+
+# what is written in the file, exit code, words that the message must have
+CONFIGS = [
+    ("misspelt key", "bakend: cpu\nmodel: {model}\n", 3, ["kopi.yaml:1:1", "bakend", "backend"]),
+    ("misspelt deep key", "backend: cpu\nmodels:\n  - path: {model}\n    context: {{sise: 5}}\n", 3, ["kopi.yaml:4:", "sise", "size"]),
+    ("misplaced key", "backend: cpu\nmodel: {model}\nthreads: 2\n", 3, ["kopi.yaml:3:1", "threads"]),
+    ("wrong type", "backend: {{name: cpu, threads: two}}\nmodel: {model}\n", 3, ["kopi.yaml:1:", "threads", "two"]),
+    ("fraction for a whole number", "backend: {{name: cpu, threads: 2.5}}\nmodel: {model}\n", 3, ["kopi.yaml:1:", "threads", "2.5"]),
+    ("list for a text", "backend: cpu\nmodel: [{model}]\n", 3, ["kopi.yaml:2:"]),
+    ("out of range", "backend: {{name: cpu, threads: 0}}\nmodel: {model}\n", 3, ["threads", "1"]),
+    ("key twice", "backend: cpu\nbackend: cpu\nmodel: {model}\n", 3, ["kopi.yaml:2:1", "backend"]),
+    ("unset variable", "backend: cpu\nmodel: ${{KOPI_NOT_SET}}\n", 3, ["kopi.yaml:2:", "KOPI_NOT_SET"]),
+    ("tab", "backend:\n\tname: cpu\n", 3, ["kopi.yaml:2:"]),
+    ("empty file", "", 3, ["kopi.yaml", "no value"]),
+    ("missing model", "backend: cpu\nmodel: nowhere.gguf\n", 4, ["nowhere.gguf", "No such file"]),
+    ("model is a folder", "backend: cpu\nmodel: {folder}\n", 4, ["{folder}", "directory"]),
+    ("model is a text file", "backend: cpu\nmodel: {text}\n", 4, ["{text}", "GGUF"]),
+    ("wrong SHA-256", "backend: cpu\nmodels: [{{path: {model}, sha256: " + "0" * 64 + "}}]\n", 4, ["SHA-256", "0000"]),
+    ("backend that isn't there", "backend: nosuch\nmodel: {model}\n", 5, ["nosuch", PLUGINS, "--plugin-dir"]),
+    ("backend file that isn't there", "backend: {{path: {folder}/none.so}}\nmodel: {model}\n", 5, ["none.so", "no such file"]),
+    ("plugin is a text file", "backend: textfile\nmodel: {model}\n", 5, ["kopi-textfile.so"]),
+    ("plugin is empty", "backend: empty\nmodel: {model}\n", 5, ["kopi-empty.so"]),
+    ("plugin is a folder", "backend: folder\nmodel: {model}\n", 5, ["kopi-folder.so", "regular file"]),
+    ("plugin without the symbol", "backend: nosymbol\nmodel: {model}\n", 5, ["kopi-nosymbol.so", "kopi_plugin_v1"]),
+    ("plugin of another ABI", "backend: wrongabi\nmodel: {model}\n", 5, ["kopi-wrongabi.so", "ABI"]),
+    ("unknown option of a backend", "backend: {{name: cpu, options: {{cpu: {{izza: v3}}}}}}\nmodel: {model}\n", 3, ["kopi.yaml:1:", "izza", "isa"]),
+    ("wrong option of a backend", "backend: {{name: cpu, options: {{cpu: {{isa: sse9}}}}}}\nmodel: {model}\n", 5, ["isa", "sse9", "baseline"]),
+]
+
+# arguments, exit code, words
+ARGUMENTS = [
+    (["run", "--thread", "2"], 2, ["--thread", "--threads"]),
+    (["run", "-t", "many"], 2, ["-t", "many"]),
+    (["run", "-p"], 2, ["-p", "needs a value"]),
+    (["run", "-p", "x"], 3, ["model", "--model"]),
+    (["run", "-p", "x", "--set", "nonsense=1"], 2, ["nonsense", "backend"]),
+    (["run", "-p", "x", "--set", "nonsense"], 2, ["nonsense", "key=value"]),
+    (["run", "-p", "x", "-m", "a.gguf", "-b", "no/such"], 2, ["no/such"]),
+    (["run", "-p", "", "-m", "a.gguf"], 2, ["empty"]),
+    (["logits", "-m", str(MODEL), "--ids", "1,x", "-o", "out.npy"], 2, ["\"x\""]),
+    (["logits", "-m", str(MODEL), "-b", "cpu", "--ids", "1,400", "-o", "out.npy"], 2, ["400"]),
+    (["logits", "-m", str(MODEL), "-b", "cpu", "--ids", "1,2", "-c", "1", "-o", "out.npy"], 1, ["--ctx-size"]),
+    (["logits", "-m", str(MODEL), "--ids", "1"], 2, ["-o"]),
+    (["inspect"], 2, ["FILE"]),
+    (["frobnicate"], 2, ["frobnicate", "help"]),
+    (["config", "--config", "/nowhere.yaml", "check"], 3, ["/nowhere.yaml", "No such file"]),
+]
+
+
+def build_plugin(folder, name, text):
+    source = folder / f"{name}.c"
+    source.write_text(text)
+    done = command(*os.environ.get("KOPI_CC", "cc").split(), "-shared", "-fPIC", "-I", SOURCE / "include", source, "-o",
+                   folder / f"kopi-{name}.so")
+    check(done.returncode == 0, f"plugin {name} builds", done.stderr.decode()[:500])
+
+
+def check_message(name, done, code, words):
+    text = done.stderr.decode(errors="replace")
+    check(done.returncode == code, f"{name}: exit code {code}", f"{done.returncode}: {text}")
+    check(text.startswith("kopi: ") and text.count("\n") == 1 and text.endswith("\n"), f"{name}: one line on stderr", text)
+    check(not done.stdout, f"{name}: nothing on stdout", done.stdout.decode(errors="replace"))
+    missing = [w for w in words if w not in text]
+    check(not missing, f"{name}: the message names {missing}", text)
+
+
+with tempfile.TemporaryDirectory() as name:
+    folder = Path(name)
+    build_plugin(folder, "nosymbol", NO_SYMBOL)
+    build_plugin(folder, "wrongabi", WRONG_ABI)
+    text = folder / "kopi-textfile.so"
+    text.write_text("this is no library\n" * 10)
+    (folder / "kopi-empty.so").touch()
+    (folder / "kopi-folder.so").mkdir()
+    for what, yaml, code, words in CONFIGS:
+        places = {"model": MODEL, "folder": folder, "text": text}
+        config = folder / "kopi.yaml"
+        config.write_text(yaml.format(**places))
+        done = kopi("run", "--plugin-dir", folder, "--config", config, "-p", "x", "-n", "1")
+        check_message(what, done, code, [w.format(**places) for w in words])
+    for args, code, words in ARGUMENTS:
+        done = command(KOPI, *args, "--plugin-dir", PLUGINS, cwd=folder) if "-b" in args else command(KOPI, *args, cwd=folder)
+        check_message("kopi " + " ".join(args[:4]), done, code, words)
+    check(not list(folder.glob("out.npy*")), "no file is left by a command that failed")
+
+    # the working directory is never searched
+    shutil.copy(f"{PLUGINS}/kopi-cpu.so", folder / "kopi-decoy.so")
+    done = command(KOPI, "run", "-m", MODEL, "-b", "decoy", "-p", "x", cwd=folder)
+    check_message("decoy in the working directory", done, 5, ["decoy", "not found"])
+
+    # a good configuration runs, and the name alone swaps the backend
+    config = folder / "kopi.yaml"
+    config.write_text(f"backend: cpu\nmodel: {MODEL}\nplugin_dirs: [{PLUGINS}]\n")
+    done = command(KOPI, "config", "check", "--config", config)
+    check(done.returncode == 0 and b"valid" in done.stdout, "config check of a good file", done.stderr.decode())
+finish()

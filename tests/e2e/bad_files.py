@@ -1,0 +1,64 @@
+"""Malformed model files are refused with one line, within a second and 50 MB: those of ../shared/cases/make_bad_gguf.py where it is
+there, and a tiny model cut off at many places."""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+from models import TINY, tiny  # noqa: E402
+from report import KOPI, SANITIZED, SOURCE, check, command, finish, skip  # noqa: E402
+
+CASES = Path(os.environ.get("KOPI_SHARED", SOURCE.parent / "shared")) / "cases" / "make_bad_gguf.py"
+MAX_SECONDS, MAX_MB = 1.0, 50
+CONTROL = "a00_good.gguf"
+
+
+def inspect(path):
+    """(exit code, stderr, seconds, peak MB) of kopi inspect --check."""
+    started = time.monotonic()
+    process = subprocess.Popen([KOPI, "inspect", "--check", str(path)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = process.stdout.read(), process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, out + err, time.monotonic() - started, usage.ru_maxrss / 1024
+
+
+def check_refused(name, path):
+    code, text, seconds, mb = inspect(path)
+    check(code == 4 and text.startswith(b"kopi: ") and text.count(b"\n") == 1, f"{name} is refused", f"exit {code}: {text.decode(errors='replace')}")
+    if not SANITIZED:
+        check(seconds < MAX_SECONDS and mb < MAX_MB, f"{name} within {MAX_SECONDS} s and {MAX_MB} MB", f"{seconds:.2f} s, {mb:.0f} MB")
+
+
+def bad_cases(folder):
+    if not CASES.is_file():
+        return skip("the malformed files of make_bad_gguf.py", f"{CASES} is not there")
+    done = command(sys.executable, CASES, folder)
+    files = sorted(folder.glob("*.gguf"))
+    check(done.returncode == 0 and len(files) >= 50, "the malformed files are written", done.stderr.decode())
+    for path in files:
+        if path.name != CONTROL:
+            check_refused(path.name, path)
+    done = command(KOPI, "inspect", folder / CONTROL)
+    check(done.returncode == 0 and b"1 tensors" in done.stdout, "the control file is read", done.stderr.decode())
+
+
+def truncations(folder):
+    """Whole at the end only. (tests/unit cuts at every 64 bytes, in one process.)"""
+    data = tiny(TINY[0]).read_bytes()
+    path = folder / "cut.gguf"
+    for n in [0, 3, 4, 23, 24, 100, 1000, len(data) // 3, len(data) // 2, len(data) - 64, len(data) - 1]:
+        path.write_bytes(data[:n])
+        check_refused(f"{TINY[0]} cut at {n} bytes", path)
+    path.write_bytes(data)
+    code, text, _, _ = inspect(path)
+    check(code == 0 and text == b"verdict: runs\n", f"{TINY[0]} as a whole", text.decode(errors="replace"))
+
+
+with tempfile.TemporaryDirectory() as name:
+    bad_cases(Path(name))
+    truncations(Path(name))
+finish()
