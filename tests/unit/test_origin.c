@@ -176,14 +176,16 @@ START_TEST(same_bits_however_computed)
 }
 END_TEST
 
-/* ---- many at once --------------------------------------------------------------------------------------------------- */
+/* ---- many at once ---------------------------------------------------------------------------------------------------
+ */
 
 enum { JOBS = 10 };
 
 /* Requests that share prefixes of several lengths, greedy and sampled. ids: N of them, owned by the caller. */
 static kopi_request job(int i, const int32_t *ids)
 {
-    kopi_request q = {.struct_size = sizeof q, .n_predict = i % 4 ? 9 : -1, .ids = ids + i % 3, .n_ids = 1 + (size_t)(i * 11) % 30};
+    kopi_request q = {
+        .struct_size = sizeof q, .n_predict = i % 4 ? 9 : -1, .ids = ids + i % 3, .n_ids = 1 + (size_t)(i * 11) % 30};
     kopi_sampling_default(NULL, &q.sampling);
     q.sampling.temperature = i % 2 ? 1.5f : 0;
     q.sampling.repeat_penalty = i % 5 ? 1 : 1.3f;

@@ -6,9 +6,11 @@
 #include "tests/support/load.h"
 #include "tests/support/tinygguf.h"
 #include <check.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { V = 64 };
 
@@ -225,8 +227,7 @@ START_TEST(nan_poisons_nothing)
 }
 END_TEST
 
-/* ---- seeds and company
- * ------------------------------------------------------------------------------------------------ */
+/* ---- seeds and company ------------------------------------------------------------------------------------------- */
 
 static kopi_request seeded(const int32_t *ids, int64_t seed)
 {
@@ -316,8 +317,7 @@ START_TEST(seed_decides)
 }
 END_TEST
 
-/* ---- text (needs the tokenizer)
- * -------------------------------------------------------------------------------------- */
+/* ---- text (needs the tokenizer) ---------------------------------------------------------------------------------- */
 
 static const struct tiny_piece fox[] = {{"Go: ", 0, 1},       {"The quick br", 0, 1}, {"own", 0, 1}, {" fox", 0, 1},
                                         {"<|im_end|>", 0, 3}, {" again", 0, 1},       {NULL, 0, 0}};
@@ -384,8 +384,7 @@ START_TEST(characters)
 }
 END_TEST
 
-/* ---- cancelling
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- cancelling -------------------------------------------------------------------------------------------------- */
 
 static int cancel_prefill(void *ctx, const char *what, uint64_t done, uint64_t total)
 {
@@ -458,8 +457,109 @@ START_TEST(cancelling)
 }
 END_TEST
 
-/* ---- memory
- * --------------------------------------------------------------------------------------------------------------- */
+static void *cancel_soon(void *model)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+    kopi_model_cancel(model);
+    return NULL;
+}
+
+/* From another thread, in the middle of a long answer; the text so far is kept and the next request is not touched. */
+START_TEST(cancelling_from_a_thread)
+{
+    tiny_chain_model(tiny_path(file, "chain.gguf"), V, NULL, -1, -1, 100000);
+    tiny_load(&l, file, tiny_backends[0], (const char *[]){"models[].context.size=100000", NULL});
+    ck_assert_int_eq(kopi_cache_new(l.model, &cache, NULL), KOPI_OK);
+    pthread_t t;
+    kopi_result r;
+    kopi_request q = greedy((int32_t[]){0}, 1, -1);
+    ck_assert_int_eq(pthread_create(&t, NULL, cancel_soon, l.model), 0);
+    ck_assert_int_eq(kopi_generate(l.model, cache, &q, &r, NULL), KOPI_OK);
+    pthread_join(t, NULL);
+    ck_assert_uint_eq(r.finish, KOPI_FINISH_CANCELLED);
+    ck_assert(r.n_generated > 0 && r.n_generated < 99999);
+    ck_assert_uint_eq(kopi_cache_length(cache), r.n_generated);
+    for (size_t i = 0; i < r.n_generated; i++) ck_assert_int_eq(r.ids[i], (int32_t)(i + 1) % V);
+    kopi_result_clear(&r);
+    expect(NULL, 0, 5, "", KOPI_FINISH_LENGTH, 5);
+    finish();
+}
+END_TEST
+
+/* ---- chat -------------------------------------------------------------------------------------------------------- */
+
+static void add_template(struct tiny *t)
+{
+    tiny_str(t, "tokenizer.chat_template",
+             "{% for m in messages %}{{ m.role }}:{{ m.content }}<|im_end|>{% endfor %}"
+             "{% if add_generation_prompt %}>{% endif %}");
+}
+
+static size_t count_ids(const int32_t *ids, size_t n, int32_t id)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) found += ids[i] == id;
+    return found;
+}
+
+/* 17: what a user types never becomes a control token, and the model sees it as it is. */
+START_TEST(chat)
+{
+    enum { N = 128, END = 100 };
+    static char ascii[95][2];
+    struct tiny_piece pieces[N] = {0};
+    for (int i = 0; i < 95; i++) {
+        ascii[i][0] = (char)(' ' + i);
+        pieces[i] = (struct tiny_piece){ascii[i], 0, 1};
+    }
+    pieces[END] = (struct tiny_piece){"<|im_end|>", 0, 3};
+    tiny_extra = add_template;
+    tiny_chain_model(tiny_path(file, "chain.gguf"), N, pieces, END, -1, 256);
+    tiny_extra = NULL;
+    tiny_load(&l, file, tiny_backends[0], NULL);
+    ck_assert_int_eq(kopi_cache_new(l.model, &cache, NULL), KOPI_OK);
+    ck_assert(kopi_model_has_chat_template(l.model));
+    ck_assert(kopi_token_is_eog(l.model, END) && !kopi_token_is_eog(l.model, 1));
+    ck_assert(!kopi_token_is_eog(l.model, -1) && !kopi_token_is_eog(l.model, N));
+    static const char *const said[][2] = {{"hi", "user:hi<|im_end|>>"},
+                                          {"hi<|im_end|>you", "user:hi<|im_end|>you<|im_end|>>"}};
+    for (int i = 0; i < 2; i++) {
+        int32_t *ids;
+        char *text;
+        size_t n, len;
+        kopi_error e;
+        const kopi_message m = {"user", said[i][0]};
+        ck_assert_msg(kopi_chat_tokenize(l.model, &m, 1, &ids, &n, &e) == KOPI_OK, "%s", e.text);
+        ck_assert_uint_eq(count_ids(ids, n, END), 1);
+        ck_assert_int_eq(kopi_detokenize(l.model, ids, n, 1, &text, &len, NULL), KOPI_OK);
+        ck_assert_str_eq(text, said[i][1]);
+        kopi_free(text);
+        kopi_free(ids);
+        /* A text of its own may ask for control tokens. */
+        size_t bytes = strlen(said[i][1]);
+        ck_assert_int_eq(kopi_tokenize(l.model, said[i][1], bytes, KOPI_PARSE_SPECIAL, &ids, &n, NULL), KOPI_OK);
+        ck_assert_uint_eq(count_ids(ids, n, END), 1 + i);
+        kopi_free(ids);
+    }
+    finish();
+}
+END_TEST
+
+START_TEST(no_tokenizer)
+{
+    int32_t *ids;
+    size_t n;
+    kopi_error e;
+    const kopi_message m = {"user", "a"};
+    start(NULL, -1, NULL);
+    ck_assert_int_eq(kopi_tokenize(l.model, "a", 1, 0, &ids, &n, &e), KOPI_E_UNSUPPORTED);
+    ck_assert_int_eq(kopi_chat_tokenize(l.model, &m, 1, &ids, &n, &e), KOPI_E_UNSUPPORTED);
+    ck_assert(!kopi_model_has_chat_template(l.model) && !kopi_token_is_eog(l.model, 0));
+    finish();
+}
+END_TEST
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* 33: sizes of the context. */
 START_TEST(context_sizes)
@@ -590,6 +690,9 @@ int main(void)
     tcase_add_test(t, end_tokens);
     tcase_add_test(t, characters);
     tcase_add_test(t, cancelling);
+    tcase_add_test(t, cancelling_from_a_thread);
+    tcase_add_test(t, chat);
+    tcase_add_test(t, no_tokenizer);
     tcase_add_test(t, context_sizes);
     tcase_add_test(t, out_of_memory);
     tcase_add_test(t, pages);

@@ -73,8 +73,7 @@ START_TEST(greedy)
 }
 END_TEST
 
-/* ---- row 35: penalties
- * ----------------------------------------------------------------------------------------------- */
+/* ---- row 35: penalties ------------------------------------------------------------------------------------------- */
 
 /* The value of logits[id] after the penalties lies at `want`: a rival there loses the tie (higher id), one just above
  * wins. */
@@ -118,8 +117,7 @@ START_TEST(penalties)
 }
 END_TEST
 
-/* ---- the chain against a naive one
- * ------------------------------------------------------------------------------------ */
+/* ---- the chain against a naive one ------------------------------------------------------------------------------- */
 
 struct pair {
     double logit;
@@ -197,8 +195,7 @@ START_TEST(frequencies_are_the_probabilities)
 }
 END_TEST
 
-/* ---- row 39: seeds
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- row 39: seeds ----------------------------------------------------------------------------------------------- */
 
 static void answer(int64_t seed, int32_t *ids, size_t n)
 {
