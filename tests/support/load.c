@@ -4,7 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const tiny_backends[] = {"cpu", NULL};
+const char *tiny_backends[16];
+
+/* TINY_BACKENDS: "kopi-cpu.la kopi-cpu-threaded.la ...". */
+__attribute__((constructor)) static void list_backends(void)
+{
+    static char names[] = TINY_BACKENDS;
+    size_t n = 1;
+    for (char *s = strtok(names, " "); s; s = strtok(NULL, " ")) {
+        *strrchr(s, '.') = 0;
+        s += strlen("kopi-");
+        if (!strcmp(s, "cpu")) tiny_backends[0] = s;
+        else if (n < sizeof tiny_backends / sizeof *tiny_backends - 1) tiny_backends[n++] = s;
+    }
+}
 
 static kopi_status set(kopi_config *cfg, const char *setting, kopi_error *err)
 {

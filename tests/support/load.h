@@ -5,8 +5,8 @@
 
 #include <kopi/kopi.h>
 
-/* Backends to run a test with; the first is the reference. NULL-terminated. */
-extern const char *const tiny_backends[];
+/* Backends to run a test with: all that the build installs, the reference ("cpu") first. NULL-terminated. */
+extern const char *tiny_backends[];
 
 struct tiny_loaded {
     kopi_config *cfg;

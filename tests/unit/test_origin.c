@@ -64,7 +64,7 @@ static float *logits_of(const char *path, const char *backend, const char *const
 
 START_TEST(end_to_end)
 {
-    for (const char *const *b = tiny_backends; *b; b++) {
+    for (const char **b = tiny_backends; *b; b++) {
         struct tiny_loaded l;
         kopi_cache *c;
         int32_t ids[N], next = 0;
@@ -156,7 +156,7 @@ START_TEST(same_bits_however_computed)
     const char *path = write_model(types[_i], TINY_OWN);
     float *want = logits_of(path, tiny_backends[0], NULL);
     static const char *const batches[] = {"1", "2", "7", "32"}, *const threads[] = {"1", "2", "3"};
-    for (const char *const *b = tiny_backends; *b; b++)
+    for (const char **b = tiny_backends; *b; b++)
         for (size_t i = 0; i < 12; i++) {
             char batch[64], team[64];
             snprintf(batch, sizeof batch, "models[].context.batch=%s", batches[i % 4]);
@@ -208,7 +208,7 @@ static void same_result(kopi_scheduler *s, uint64_t id, const kopi_result *want,
 START_TEST(company_changes_nothing)
 {
     write_model(KOPI_DTYPE_Q8_0, TINY_OWN);
-    for (const char *const *b = tiny_backends; *b; b++) {
+    for (const char **b = tiny_backends; *b; b++) {
         struct tiny_loaded l;
         kopi_result want[JOBS];
         kopi_scheduler *s;
@@ -247,7 +247,7 @@ END_TEST
 START_TEST(weights_keep_their_type)
 {
     uint64_t bytes[2];
-    for (const char *const *b = tiny_backends; *b; b++) {
+    for (const char **b = tiny_backends; *b; b++) {
         for (int quantized = 0; quantized < 2; quantized++) {
             struct tiny_loaded l;
             kopi_backend_info info;
@@ -295,7 +295,7 @@ END_TEST
 
 START_TEST(context_is_a_limit)
 {
-    for (const char *const *b = tiny_backends; *b; b++) {
+    for (const char **b = tiny_backends; *b; b++) {
         struct tiny_loaded l;
         kopi_cache *c;
         kopi_error e;
