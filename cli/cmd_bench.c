@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sys.h"
-#include "config/config.h"
 #include "gguf/gguf.h"
 #include "run/model.h"
 #include <math.h>
@@ -126,6 +125,8 @@ static const char *fixed(double v, int digits)
 
 struct context { kopi_model *m; kopi_backend_info info; uint64_t size; char size_text[40]; int n_printed; };
 
+static const char *kv_type(uint32_t dtype) { return dtype == KOPI_DTYPE_F32 ? "f32" : "f16"; }
+
 /* One field per llama-bench key. */
 static void print_record(struct context *c, const struct test *t, const struct summary *s, const double *ns, size_t n, bool json)
 {
@@ -148,8 +149,8 @@ static void print_record(struct context *c, const struct test *t, const struct s
     FIELD("model_size", "%llu", (unsigned long long)c->size);
     FIELD("n_batch", "%u", c->m->max_tok);
     FIELD("n_threads", "%u", c->info.threads);
-    FIELD("type_k", "%s%s%s", q, kopi__config_str(cli_config, "models[].kv.type_k", 0), q);
-    FIELD("type_v", "%s%s%s", q, kopi__config_str(cli_config, "models[].kv.type_v", 0), q);
+    FIELD("type_k", "%s%s%s", q, kv_type(c->m->program->groups[0].dtype_k), q);
+    FIELD("type_v", "%s%s%s", q, kv_type(c->m->program->groups[0].dtype_v), q);
     FIELD("n_prompt", "%lld", (long long)t->prompt);
     FIELD("n_gen", "%lld", (long long)t->gen);
     FIELD("n_depth", "%lld", (long long)t->depth);

@@ -116,9 +116,24 @@ static kopi_status read_text(struct loading *l)
     return KOPI_OK;
 }
 
+/* auto: F16, but F32 for a backend that computes LINEAR from F32 activations (cpu with linear: f32): its whole point is to be near
+ * the truth, and an F16 cache would be its largest error. */
 static uint32_t kv_dtype(const struct loading *l, const char *path)
 {
-    return strcmp(kopi__config_str(l->cfg, path, l->index), "f32") ? KOPI_DTYPE_F16 : KOPI_DTYPE_F32;
+    const char *type = kopi__config_str(l->cfg, path, l->index);
+    bool from_f32 = kopi__instance_takes(l->m->main, KOPI_DTYPE_Q8_0, KOPI_DTYPE_F32) &&
+                    !kopi__instance_takes(l->m->main, KOPI_DTYPE_Q8_0, KOPI_DTYPE_A8_32);
+    return !strcmp(type, "f32") || (!strcmp(type, "auto") && from_f32) ? KOPI_DTYPE_F32 : KOPI_DTYPE_F16;
+}
+
+/* For kopi_build.takes: quantized activations, unless the backend takes only F32 ones; what it takes in neither form is the
+ * fallback's, and so is the choice. */
+static bool takes(void *ctx, uint32_t w, uint32_t a)
+{
+    const kopi_model *m = ctx;
+    if (kopi__instance_takes(m->main, w, a)) return true;
+    if (kopi__instance_takes(m->main, w, KOPI_DTYPE_F32)) return false;
+    return !m->fallback || kopi__instance_takes(m->fallback, w, a);
 }
 
 static uint32_t context_size(const struct loading *l)
@@ -182,7 +197,7 @@ static kopi_status build(struct loading *l)
     struct kopi_build b = {.max_tok = (uint32_t)kopi__config_int(l->cfg, "models[].context.batch", l->index),
                            .max_seq = (uint32_t)kopi__config_int(l->cfg, "models[].context.parallel", l->index),
                            .kv_k = kv_dtype(l, "models[].kv.type_k"), .kv_v = kv_dtype(l, "models[].kv.type_v"),
-                           .takes = kopi__instance_takes, .ctx = m->main};
+                           .takes = takes, .ctx = m};
     b.n_ctx = context_size(l);
     if (b.max_tok > b.n_ctx * (uint64_t)b.max_seq) b.max_tok = b.n_ctx * b.max_seq;
     if (b.max_tok < b.max_seq) b.max_tok = b.max_seq;
@@ -208,8 +223,8 @@ static kopi_status load(struct loading *l)
     if (s == KOPI_OK) s = read_text(l);
     if (s == KOPI_OK) s = kopi__engine_instance(m->engine, plugin, &m->cancel, &m->main, l->err);
     if (s == KOPI_OK) s = check_determinism(l, m->main);
-    if (s == KOPI_OK) s = build(l);
     if (s == KOPI_OK) m->fallback = load_fallback(l, plugin);
+    if (s == KOPI_OK) s = build(l);
     if (s == KOPI_OK) s = kopi__exec_new(m->main, m->fallback, m->program, m->gguf, on_import, l, &m->exec, l->err);
     if (s == KOPI_OK) s = kopi__kv_new(&m->program->p, m->exec, &m->kv, l->err);
     return s;
