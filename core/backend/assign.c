@@ -76,11 +76,21 @@ bool kopi__instance_takes(void *ctx, uint32_t w, uint32_t a)
     return kopi__instance_how(ctx, &p, &op, &kernel) != KOPI_HOW_NOT;
 }
 
+/* " Q4_1", with its number if it is a type that a plugin brings. */
+static const char *type_text(const char *before, uint32_t dtype, char *buf, size_t n)
+{
+    const char *name = kopi__dtype_name(dtype);
+    if (dtype == UINT32_MAX) return "";
+    if (*name != '?') snprintf(buf, n, "%s%s", before, name);
+    else snprintf(buf, n, "%stype 0x%08x", before, dtype);
+    return buf;
+}
+
 const char *kopi__op_text(const kopi_program *p, const kopi_op *op, char *buf, size_t n)
 {
     uint32_t w, a;
     kopi__op_types(p, op, &w, &a);
-    snprintf(buf, n, "%s%s%s%s%s", kopi__op_name(op->op), w + 1 ? " " : "", w + 1 ? kopi__dtype_name(w) : "", a + 1 ? " x " : "",
-             a + 1 ? kopi__dtype_name(a) : "");
+    char text[2][24];
+    snprintf(buf, n, "%s%s%s", kopi__op_name(op->op), type_text(" ", w, text[0], sizeof *text), type_text(" x ", a, text[1], sizeof *text));
     return buf;
 }

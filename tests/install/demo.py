@@ -1,0 +1,63 @@
+"""The example backend as a third party has it: built outside the tree with nothing but what `pkg-config kopi-backend` says of the
+installed prefix, then run by the installed kopi. Called by `make installcheck`; argument: a model with Q8_0 weights."""
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+from report import KOPI, SOURCE, check, command, finish  # noqa: E402
+
+MODEL = Path(sys.argv[1]).resolve()
+IDS = ",".join(str(i * 7 % 64) for i in range(40))
+FILLED = ["EMBED Q8_0", "NORM", "QUANTIZE x A8_32", "ROPE", "KV_WRITE F16", "ATTN F16", "ADD", "GLU", "GATHER"]
+
+
+def build(folder):
+    """Copies the example, builds it, and returns the plugin."""
+    shutil.copytree(SOURCE / "examples" / "backend-demo", folder)
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(path.stat().st_mode | 0o200)  # a dist tree is read-only
+    for step in (["autoreconf", "-fi"], ["./configure", "CFLAGS=-O2 -Werror"], ["make"]):
+        done = command(*step, cwd=folder, timeout=300)
+        if not check(done.returncode == 0, " ".join(step), (done.stdout + done.stderr).decode()[-3000:]):
+            finish()
+    return folder / ".libs" / "kopi-demo.so"
+
+
+def logits(folder, name, *options, model=MODEL):
+    out = folder / f"{name}.npy"
+    done = command(KOPI, "logits", "-m", model, "--ids", IDS, "-o", out, *options, cwd=folder)
+    return done, out.read_bytes() if done.returncode == 0 else None
+
+
+with tempfile.TemporaryDirectory() as tmp:
+    top = Path(tmp)
+    plugin = build(top / "demo")
+    done, want = logits(top, "cpu", "-b", "cpu")
+    check(want, "cpu computes logits", done.stderr.decode())
+    for threads in 1, 3:
+        done, have = logits(top, "demo", "--backend-path", plugin, "-t", threads)
+        check(have and have == want, f"the same bytes as cpu's with the demo backend on {threads} threads", done.stderr.decode())
+    for what in FILLED:
+        check(what in done.stderr.decode(), f"the warning names {what}", done.stderr.decode())
+    check("LINEAR" not in done.stderr.decode(), "LINEAR is computed by the demo backend", done.stderr.decode())
+
+    other = SOURCE / "tests" / "data" / "llama-gqa-Q4_K_M.gguf"
+    done, want_other = logits(top, "cpu-other", "-b", "cpu", model=other)
+    done, have = logits(top, "demo-other", "--backend-path", plugin, model=other)
+    check(have and have == want_other, "a model of types that the backend lacks: the same bytes", done.stderr.decode())
+
+    done, have = logits(top, "none", "--backend-path", plugin, "--fallback", "none")
+    check(done.returncode == 5, "without fallback the model is refused with exit status 5", str(done.returncode))
+    for what in FILLED:
+        check(what in done.stderr.decode(), f"the refusal names {what}", done.stderr.decode())
+
+    installed = top / "backends"
+    done = command("make", "install", f"backenddir={installed}", cwd=top / "demo")
+    check(done.returncode == 0, "make install", done.stderr.decode())
+    (installed / "kopi-demo.la").unlink(missing_ok=True)
+    done, have = logits(top, "by-name", "--plugin-dir", installed, "-b", "demo")
+    check(have and have == want, "the same bytes by name", done.stderr.decode())
+finish()

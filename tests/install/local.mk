@@ -1,0 +1,14 @@
+# make installcheck: what a third party does with the installed prefix alone. The model is made here.
+installcheck-local: tests/support/tinymodel$(EXEEXT)
+if HAVE_PYTHON3
+	tests/support/tinymodel$(EXEEXT) installcheck-q8_0.gguf q8_0
+	KOPI_SOURCE='$(abs_top_srcdir)' KOPI_BUILD='$(abs_builddir)' KOPI='$(DESTDIR)$(bindir)/kopi$(EXEEXT)' \
+	PKG_CONFIG_PATH='$(DESTDIR)$(pkgconfigdir)' PYTHONDONTWRITEBYTECODE=1; export KOPI_SOURCE KOPI_BUILD KOPI \
+	PKG_CONFIG_PATH PYTHONDONTWRITEBYTECODE; unset KOPI_PLUGIN_PATH; \
+	$(PYTHON3) $(srcdir)/tests/install/demo.py installcheck-q8_0.gguf
+else
+	@echo "make installcheck: not run, python3 is missing"
+endif
+CLEANFILES += installcheck-q8_0.gguf
+EXTRA_DIST += tests/install/demo.py examples/backend-demo/configure.ac examples/backend-demo/Makefile.am \
+	examples/backend-demo/kopi-demo.c examples/backend-demo/README.md
