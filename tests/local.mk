@@ -25,4 +25,5 @@ include tests/unit/run.mk
 include tests/unit/gguf.mk
 include tests/unit/config.mk
 include tests/unit/data.mk
+include tests/unit/linear.mk
 endif
