@@ -14,6 +14,7 @@ include tests/sanitizers.mk
 include tests/support/local.mk
 include tests/fuzz/local.mk
 include tests/e2e/example.mk
+include tests/abi/local.mk
 include tests/install/local.mk
 if HAVE_CHECK
 TEST_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
