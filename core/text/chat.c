@@ -18,7 +18,8 @@ struct request {
     json_t *json_messages, *json_tools, *json_kwargs; /* NULL: not given */
 };
 
-/* ---- the request -------------------------------------------------------------------------------------------------- */
+/* ---- the request --------------------------------------------------------------------------------------------------
+ */
 
 static kopi_status load(const char *text, const char *what, int type, json_t **out, kopi_error *err)
 {
@@ -26,7 +27,8 @@ static kopi_status load(const char *text, const char *what, int type, json_t **o
     *out = NULL;
     if (!text) return KOPI_OK;
     json_t *json = json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
-    if (!json) return kopi__fail(err, KOPI_E_INVALID, "%s: JSON line %d, column %d: %s", what, e.line, e.column, e.text);
+    if (!json)
+        return kopi__fail(err, KOPI_E_INVALID, "%s: JSON line %d, column %d: %s", what, e.line, e.column, e.text);
     if (json_typeof(json) != (json_type)type) {
         json_decref(json);
         return kopi__fail(err, KOPI_E_INVALID, "%s must be a JSON %s", what, type == JSON_ARRAY ? "array" : "object");
@@ -53,7 +55,8 @@ static kopi_status request_load(struct request *r, kopi_error *err)
     return s;
 }
 
-/* ---- variables ---------------------------------------------------------------------------------------------------- */
+/* ---- variables ----------------------------------------------------------------------------------------------------
+ */
 
 static bool set_token(struct kopi_jinja *j, const char *name, const char *text)
 {
@@ -91,7 +94,8 @@ static bool set_variables(struct kopi_jinja *j, const struct request *r, unsigne
     return set_token(j, "bos_token", r->o->bos_text) && set_token(j, "eos_token", r->o->eos_text);
 }
 
-/* ---- the result --------------------------------------------------------------------------------------------------- */
+/* ---- the result ---------------------------------------------------------------------------------------------------
+ */
 
 static size_t run_end(const struct kopi_jbuf *b, size_t from)
 {
@@ -124,21 +128,46 @@ void kopi__chat_render_free(struct kopi_chat_render *r)
     *r = (struct kopi_chat_render){0};
 }
 
-/* ---- rendering ---------------------------------------------------------------------------------------------------- */
+/* ---- rendering ----------------------------------------------------------------------------------------------------
+ */
 
-/* *final: another shape of the messages can't help. */
-static kopi_status render_shape(const struct kopi_chat_template *t, const struct request *r, unsigned shape, struct kopi_chat_render *out,
-                                bool *final, kopi_error *err)
+enum outcome {
+    RENDERED,
+    REFUSED,  /* the template failed: another shape of the messages may help */
+    UNSHAPED, /* the messages can't take this shape, for a reason that tells more than what the template said */
+    STOPPED   /* memory or a limit */
+};
+
+static kopi_status render_shape(const struct kopi_chat_template *t, const struct request *r, unsigned shape,
+                                struct kopi_chat_render *out, enum outcome *outcome, kopi_error *err)
 {
     struct kopi_jinja j;
-    if (kopi__jinja_init(&j, t->t, (int64_t)time(NULL), err)) {
-        if (set_variables(&j, r, shape)) kopi__jinja_run(&j);
-        else kopi__jinja_settle(&j);
-    }
-    kopi_status s = j.status;
-    *final = s == KOPI_OK || j.arena.stop != KOPI_JSTOP_NONE;
+    bool shaped = kopi__jinja_init(&j, t->t, (int64_t)time(NULL), err) && set_variables(&j, r, shape);
+    kopi_status s = shaped ? kopi__jinja_run(&j) : kopi__jinja_settle(&j);
+    *outcome = s == KOPI_OK ? RENDERED : j.arena.stop ? STOPPED : shaped ? REFUSED : UNSHAPED;
     if (s == KOPI_OK) s = to_segments(j.out, out, err);
     kopi__jinja_free(&j);
+    return s;
+}
+
+static kopi_status render_some_shape(const struct kopi_chat_template *t, const struct request *r,
+                                     struct kopi_chat_render *out, kopi_error *err)
+{
+    unsigned choices = r->json_messages ? kopi__chat_choices(r->json_messages) : 0, fixed = 0;
+    enum outcome outcome;
+    if (t->needs_parts) {
+        fixed = KOPI__CHAT_PARTS;
+        choices &= ~(unsigned)KOPI__CHAT_FLAT;
+    }
+    kopi_status s = render_shape(t, r, fixed, out, &outcome, err);
+    for (unsigned shape = 1; shape <= choices && (outcome == REFUSED || outcome == UNSHAPED); shape++) {
+        kopi_error again;
+        if ((shape & choices) != shape) continue;
+        kopi_status s2 = render_shape(t, r, shape | fixed, out, &outcome, &again);
+        if (outcome == REFUSED) continue; /* the first reason counts */
+        s = s2;
+        if (s != KOPI_OK && err) *err = again;
+    }
     return s;
 }
 
@@ -149,22 +178,13 @@ kopi_status kopi__chat_render(const struct kopi_chat_template *t, const struct k
     *out = (struct kopi_chat_render){0};
     kopi_status s = request_load(&r, err);
     if (s != KOPI_OK) return s;
-    unsigned choices = r.json_messages ? kopi__chat_choices(r.json_messages) : 0, fixed = 0;
-    if (t->needs_parts) {
-        fixed = KOPI__CHAT_PARTS;
-        choices &= ~(unsigned)KOPI__CHAT_FLAT;
-    }
-    bool final;
-    s = render_shape(t, &r, fixed, out, &final, err);
-    for (unsigned shape = 1; s != KOPI_OK && !final && shape <= choices; shape++) {
-        if ((shape & choices) != shape) continue;
-        if (render_shape(t, &r, shape | fixed, out, &final, NULL) == KOPI_OK) s = KOPI_OK; /* else the first error counts */
-    }
+    s = render_some_shape(t, &r, out, err);
     request_free(&r);
     return s;
 }
 
-/* ---- the template ------------------------------------------------------------------------------------------------- */
+/* ---- the template -------------------------------------------------------------------------------------------------
+ */
 
 static bool shows(const struct kopi_chat_template *t, unsigned shape, kopi_status *status)
 {
@@ -173,8 +193,8 @@ static bool shows(const struct kopi_chat_template *t, unsigned shape, kopi_statu
     const struct kopi_chat_options o = {.add_generation_prompt = true};
     const struct request r = {.messages = &m, .n = 1, .o = &o};
     struct kopi_chat_render out = {0};
-    bool final;
-    *status = render_shape(t, &r, shape, &out, &final, NULL);
+    enum outcome outcome;
+    *status = render_shape(t, &r, shape, &out, &outcome, NULL);
     bool found = *status == KOPI_OK && strstr(out.text, needle);
     kopi__chat_render_free(&out);
     return found;

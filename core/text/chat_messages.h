@@ -1,8 +1,8 @@
 /* core/text/chat_messages.h - the messages of a request as template values. [one thread]
  *
  * Templates disagree about what a message looks like: some take content as a list of parts, some only as a string; some
- * take a tool call's arguments as an object, some as JSON text; some know that content may be null. Requests come in all
- * these shapes. So a shape is a choice, and chat.c tries them in turn. */
+ * take a tool call's arguments as an object, some as JSON text; some know that content may be null. Requests come in
+ * all these shapes. So a shape is a choice, and chat.c tries them in turn. */
 #ifndef KOPI_CORE_TEXT_CHAT_MESSAGES_H
 #define KOPI_CORE_TEXT_CHAT_MESSAGES_H
 

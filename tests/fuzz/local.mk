@@ -14,3 +14,9 @@ TESTS += tests/fuzz/fuzz_yaml
 tests_fuzz_fuzz_yaml_SOURCES = tests/fuzz/fuzz.h tests/fuzz/fuzz_yaml.c tests/fuzz/replay.c
 tests_fuzz_fuzz_yaml_CFLAGS = $(FUZZ_CFLAGS) -DKOPI_FUZZ_CORPUS='"$(FUZZ_CORPUS)/yaml"'
 tests_fuzz_fuzz_yaml_LDADD = libcore.la
+
+check_PROGRAMS += tests/fuzz/fuzz_jinja
+TESTS += tests/fuzz/fuzz_jinja
+tests_fuzz_fuzz_jinja_SOURCES = tests/fuzz/fuzz.h tests/fuzz/fuzz_jinja.c tests/fuzz/replay.c
+tests_fuzz_fuzz_jinja_CFLAGS = $(FUZZ_CFLAGS) $(JANSSON_CFLAGS) -DKOPI_FUZZ_CORPUS='"$(FUZZ_CORPUS)/jinja"'
+tests_fuzz_fuzz_jinja_LDADD = libcore.la $(JANSSON_LIBS)

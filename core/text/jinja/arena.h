@@ -1,6 +1,6 @@
 /* core/text/jinja/arena.h - memory of one template or one rendering: taken piece by piece, given back all at once.
- * It also holds the two budgets that bound a hostile template, bytes and work, so that every helper that takes memory or
- * walks over data is bounded without knowing more than the arena. [one thread] */
+ * It also holds the two budgets that bound a hostile template, bytes and work, so that every helper that takes memory
+ * or walks over data is bounded without knowing more than the arena. [one thread] */
 #ifndef KOPI_CORE_TEXT_JINJA_ARENA_H
 #define KOPI_CORE_TEXT_JINJA_ARENA_H
 

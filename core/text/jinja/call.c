@@ -32,7 +32,8 @@ bool kopi__jeval_args(struct kopi_jinja *j, const struct kopi_jnode *n, struct k
     return true;
 }
 
-/* ---- builtins ----------------------------------------------------------------------------------------------------- */
+/* ---- builtins -----------------------------------------------------------------------------------------------------
+ */
 
 /* Index of the parameter called name, or -1; *n is the number of parameters, required[] marks the `!` ones. */
 static int find_param(const char *params, struct kopi_jstr name, int *n, bool required[KOPI_J_MAX_PARAMS])
@@ -64,8 +65,12 @@ static bool bind(struct kopi_jinja *j, const struct kopi_jbuiltin *f, const stru
     for (uint32_t i = 0; i < c->n_named; i++) {
         struct kopi_jstr name = c->named[i].key.s;
         int at = find_param(f->params, name, &n, required);
-        if (at < 0) return kopi__jfail(j, "%s has no argument '%.*s'", f->name, (int)(name.len < 64 ? name.len : 64), kopi__jstr_data(name));
-        if (a->given[at]) return kopi__jfail(j, "%s: the argument '%.*s' is given twice", f->name, (int)(name.len < 64 ? name.len : 64), kopi__jstr_data(name));
+        if (at < 0)
+            return kopi__jfail(j, "%s has no argument '%.*s'", f->name, (int)(name.len < 64 ? name.len : 64),
+                               kopi__jstr_data(name));
+        if (a->given[at])
+            return kopi__jfail(j, "%s: the argument '%.*s' is given twice", f->name,
+                               (int)(name.len < 64 ? name.len : 64), kopi__jstr_data(name));
         a->v[at] = c->named[i].value;
         a->given[at] = true;
     }
@@ -74,8 +79,8 @@ static bool bind(struct kopi_jinja *j, const struct kopi_jbuiltin *f, const stru
     return true;
 }
 
-bool kopi__jinvoke(struct kopi_jinja *j, const struct kopi_jbuiltin *f, const struct kopi_jval *self, const struct kopi_jcall *c,
-                   struct kopi_jval *out)
+bool kopi__jinvoke(struct kopi_jinja *j, const struct kopi_jbuiltin *f, const struct kopi_jval *self,
+                   const struct kopi_jcall *c, struct kopi_jval *out)
 {
     struct kopi_jargs a = {.self = *self, .call = c};
     if (!f->params) return kopi__jfail(j, "%s is not supported", f->name);
@@ -97,17 +102,22 @@ bool kopi__jarg_int(struct kopi_jinja *j, const struct kopi_jargs *a, int i, int
     *out = kopi__jas_int(v);
     return true;
 }
-bool kopi__jarg_bool(const struct kopi_jargs *a, int i, bool missing) { return a->given[i] ? kopi__jtruth(&a->v[i]) : missing; }
+bool kopi__jarg_bool(const struct kopi_jargs *a, int i, bool missing)
+{
+    return a->given[i] ? kopi__jtruth(&a->v[i]) : missing;
+}
 bool kopi__jarg_str(struct kopi_jinja *j, const struct kopi_jargs *a, int i, struct kopi_jstr *out)
 {
     const struct kopi_jval *v = &a->v[i];
     if (v->type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, v);
-    if (v->type != KOPI_J_STRING) return kopi__jfail(j, "argument %d must be a str, not %s", i + 1, kopi__jtype_name(v));
+    if (v->type != KOPI_J_STRING)
+        return kopi__jfail(j, "argument %d must be a str, not %s", i + 1, kopi__jtype_name(v));
     *out = v->s;
     return true;
 }
 
-/* ---- macros ------------------------------------------------------------------------------------------------------- */
+/* ---- macros -------------------------------------------------------------------------------------------------------
+ */
 
 static const struct kopi_jval *named_arg(const struct kopi_jcall *c, struct kopi_jstr name)
 {
@@ -117,14 +127,16 @@ static const struct kopi_jval *named_arg(const struct kopi_jcall *c, struct kopi
 }
 
 /* Parameter i of the macro, in the macro's own scope, where defaults may use the parameters before. */
-static bool set_param(struct kopi_jinja *j, const struct kopi_jnode *n, uint32_t i, const struct kopi_jcall *c, uint32_t *n_used)
+static bool set_param(struct kopi_jinja *j, const struct kopi_jnode *n, uint32_t i, const struct kopi_jcall *c,
+                      uint32_t *n_used)
 {
     const struct kopi_jnode *p = n->list[i];
     const struct kopi_jval *named = named_arg(c, p->val.s);
     struct kopi_jval v = {.type = KOPI_J_UNDEFINED, .s = p->val.s};
     if (!kopi__jwork(&j->arena, 1 + c->n_named)) return false;
     if (named && i < c->n_pos)
-        return kopi__jfail(j, "the argument '%.*s' is given twice", (int)(p->val.s.len < 64 ? p->val.s.len : 64), kopi__jstr_data(p->val.s));
+        return kopi__jfail(j, "the argument '%.*s' is given twice", (int)(p->val.s.len < 64 ? p->val.s.len : 64),
+                           kopi__jstr_data(p->val.s));
     if (named) v = *named;
     else if (i < c->n_pos) v = c->pos[i];
     else if (p->a && !kopi__jeval(j, p->a, &v)) return false;
@@ -138,7 +150,8 @@ static bool set_rest(struct kopi_jinja *j, const struct kopi_jnode *n, const str
     struct kopi_jval rest;
     struct kopi_jstr name = n->val.s;
     if (j->sym_varargs == UINT32_MAX && c->n_pos > n->n)
-        return kopi__jfail(j, "macro '%.*s' takes at most %u arguments, %u given", (int)(name.len < 64 ? name.len : 64), kopi__jstr_data(name), n->n, c->n_pos);
+        return kopi__jfail(j, "macro '%.*s' takes at most %u arguments, %u given", (int)(name.len < 64 ? name.len : 64),
+                           kopi__jstr_data(name), n->n, c->n_pos);
     if (j->sym_varargs != UINT32_MAX) {
         if (!kopi__jlist_new(j, KOPI_J_TUPLE, 0, &rest)) return false;
         for (uint32_t i = n->n; i < c->n_pos; i++)
@@ -148,11 +161,13 @@ static bool set_rest(struct kopi_jinja *j, const struct kopi_jnode *n, const str
     const struct kopi_jval *caller = NULL;
     if (j->sym_caller != UINT32_MAX) {
         caller = named_arg(c, j->t->symbols[j->sym_caller]);
-        if (!kopi__jvar_set(j, j->sym_caller, caller ? *caller : (struct kopi_jval){.s = j->t->symbols[j->sym_caller]})) return false;
+        if (!kopi__jvar_set(j, j->sym_caller, caller ? *caller : (struct kopi_jval){.s = j->t->symbols[j->sym_caller]}))
+            return false;
     }
     if (j->sym_kwargs == UINT32_MAX) {
         if (n_used + (caller != NULL) == c->n_named) return true;
-        return kopi__jfail(j, "macro '%.*s' does not take all of these named arguments", (int)(name.len < 64 ? name.len : 64), kopi__jstr_data(name));
+        return kopi__jfail(j, "macro '%.*s' does not take all of these named arguments",
+                           (int)(name.len < 64 ? name.len : 64), kopi__jstr_data(name));
     }
     if (!kopi__jdict_new(j, &rest)) return false;
     for (uint32_t i = 0; i < c->n_named; i++) {
@@ -172,7 +187,8 @@ static bool run_macro(struct kopi_jinja *j, const struct kopi_jmacro *m, const s
     return set_rest(j, m->node, c, used) && kopi__jexec(j, m->node->c) != KOPI_JFLOW_FAILED;
 }
 
-static bool call_macro(struct kopi_jinja *j, const struct kopi_jmacro *m, const struct kopi_jcall *c, struct kopi_jval *out)
+static bool call_macro(struct kopi_jinja *j, const struct kopi_jmacro *m, const struct kopi_jcall *c,
+                       struct kopi_jval *out)
 {
     struct kopi_jscope *scope = j->scope;
     struct kopi_jbuf *before = j->out;
@@ -183,13 +199,14 @@ static bool call_macro(struct kopi_jinja *j, const struct kopi_jmacro *m, const 
     return true;
 }
 
-bool kopi__jcall_value(struct kopi_jinja *j, const struct kopi_jval *callee, const struct kopi_jcall *c, struct kopi_jval *out)
+bool kopi__jcall_value(struct kopi_jinja *j, const struct kopi_jval *callee, const struct kopi_jcall *c,
+                       struct kopi_jval *out)
 {
     switch (callee->type) {
     case KOPI_J_FUNCTION: return kopi__jinvoke(j, callee->function, &(struct kopi_jval){0}, c, out);
     case KOPI_J_METHOD: return kopi__jinvoke(j, callee->method->builtin, &callee->method->self, c, out);
     case KOPI_J_MACRO: return call_macro(j, callee->macro, c, out);
     case KOPI_J_UNDEFINED: return kopi__jfail_undefined(j, callee);
-    default: return kopi__jfail(j, "a %s can't be called", kopi__jtype_name(callee));
+    default: return kopi__jfail(j, "%s can't be called", kopi__jtype_name(callee));
     }
 }

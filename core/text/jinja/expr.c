@@ -15,9 +15,12 @@ static const struct kopi_jnode *constant(struct kopi_jparser *p, uint32_t pos, s
 
 static const struct kopi_jnode *name_or_literal(struct kopi_jparser *p)
 {
-    static const struct { const char *word; uint8_t type; bool b; } literal[] = {
-        {"true", KOPI_J_BOOL, true},   {"True", KOPI_J_BOOL, true}, {"false", KOPI_J_BOOL, false},
-        {"False", KOPI_J_BOOL, false}, {"none", KOPI_J_NONE, false}, {"None", KOPI_J_NONE, false}};
+    static const struct {
+        const char *word;
+        uint8_t type;
+        bool b;
+    } literal[] = {{"true", KOPI_J_BOOL, true},   {"True", KOPI_J_BOOL, true},  {"false", KOPI_J_BOOL, false},
+                   {"False", KOPI_J_BOOL, false}, {"none", KOPI_J_NONE, false}, {"None", KOPI_J_NONE, false}};
     const struct kopi_jtoken *t = p->tok;
     for (size_t i = 0; i < sizeof literal / sizeof *literal; i++)
         if (kopi__jskip_name(p, literal[i].word))
@@ -87,7 +90,8 @@ static const struct kopi_jnode *primary(struct kopi_jparser *p)
     return kopi__jparse_fail(p, t->pos, "expected an expression, found %s", kopi__jtoken_text(t, buf));
 }
 
-/* ---- what follows a value ----------------------------------------------------------------------------------------- */
+/* ---- what follows a value -----------------------------------------------------------------------------------------
+ */
 
 static const struct kopi_jnode *attribute(struct kopi_jparser *p, const struct kopi_jnode *object)
 {
@@ -206,9 +210,10 @@ static const struct kopi_jnode *test(struct kopi_jparser *p, const struct kopi_j
     n->a = input;
     n->builtin = kopi__jfind_builtin(kopi__jtests, n->val.s);
     const struct kopi_jtoken *t = p->tok;
-    bool literal = t->type == KOPI_T_STRING || t->type == KOPI_T_INT || t->type == KOPI_T_FLOAT || kopi__jis_op(p, '[') ||
-                   kopi__jis_op(p, '{');
-    bool name = t->type == KOPI_T_NAME && !kopi__jis_name(t, "else") && !kopi__jis_name(t, "or") && !kopi__jis_name(t, "and");
+    bool literal = t->type == KOPI_T_STRING || t->type == KOPI_T_INT || t->type == KOPI_T_FLOAT ||
+                   kopi__jis_op(p, '[') || kopi__jis_op(p, '{');
+    bool name =
+        t->type == KOPI_T_NAME && !kopi__jis_name(t, "else") && !kopi__jis_name(t, "or") && !kopi__jis_name(t, "and");
     if (kopi__jis_name(t, "is")) return kopi__jparse_fail(p, t->pos, "tests can't be chained with 'is'");
     if (kopi__jis_op(p, '(')) {
         if (!parse_args(p, n)) return NULL;
@@ -218,9 +223,9 @@ static const struct kopi_jnode *test(struct kopi_jparser *p, const struct kopi_j
     const struct kopi_jnode *done = kopi__jfinish(p, n);
     if (!done || !negated) return done;
     struct kopi_jnode *not = kopi__jnode(p, KOPI_N_NOT, pos);
-    if (!not) return NULL;
-    not->a = done;
-    return kopi__jfinish(p, not);
+    if (!not ) return NULL;
+    not ->a = done;
+    return kopi__jfinish(p, not );
 }
 
 static const struct kopi_jnode *filters_and_tests(struct kopi_jparser *p, const struct kopi_jnode *n)
@@ -234,7 +239,8 @@ static const struct kopi_jnode *filters_and_tests(struct kopi_jparser *p, const 
     return n;
 }
 
-/* ---- operators ---------------------------------------------------------------------------------------------------- */
+/* ---- operators ----------------------------------------------------------------------------------------------------
+ */
 
 static const struct kopi_jnode *parse_unary(struct kopi_jparser *p, bool with_filter)
 {
@@ -299,7 +305,8 @@ static const struct kopi_jnode *arithmetic(struct kopi_jparser *p, unsigned leve
 /* 0: the current token compares nothing. Otherwise it is consumed. */
 static uint16_t comparison_op(struct kopi_jparser *p)
 {
-    static const uint16_t ops[] = {KOPI_J_OP2('=', '='), KOPI_J_OP2('!', '='), KOPI_J_OP2('<', '='), KOPI_J_OP2('>', '='), '<', '>'};
+    static const uint16_t ops[] = {
+        KOPI_J_OP2('=', '='), KOPI_J_OP2('!', '='), KOPI_J_OP2('<', '='), KOPI_J_OP2('>', '='), '<', '>'};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (kopi__jskip_op(p, ops[i])) return ops[i];
     if (kopi__jskip_name(p, "in")) return KOPI_J_OP_IN;
@@ -372,14 +379,16 @@ const struct kopi_jnode *kopi__jparse_expr(struct kopi_jparser *p)
     return value;
 }
 
-/* ---- tuples and targets ------------------------------------------------------------------------------------------- */
+/* ---- tuples and targets -------------------------------------------------------------------------------------------
+ */
 
 static bool tuple_ends(const struct kopi_jparser *p)
 {
-    return p->tok->type == KOPI_T_VAR_END || p->tok->type == KOPI_T_BLOCK_END || kopi__jis_op(p, ')') || kopi__jis_op(p, '=') ||
-           kopi__jis_name(p->tok, "in");
+    return p->tok->type == KOPI_T_VAR_END || p->tok->type == KOPI_T_BLOCK_END || kopi__jis_op(p, ')') ||
+           kopi__jis_op(p, '=') || kopi__jis_name(p->tok, "in");
 }
-static const struct kopi_jnode *comma_list(struct kopi_jparser *p, const struct kopi_jnode *(*item)(struct kopi_jparser *))
+static const struct kopi_jnode *comma_list(struct kopi_jparser *p,
+                                           const struct kopi_jnode *(*item)(struct kopi_jparser *))
 {
     struct kopi_jnode *tuple = kopi__jnode(p, KOPI_N_TUPLE, p->tok->pos);
     uint32_t cap = 0;

@@ -10,7 +10,10 @@ static bool eval_const(struct kopi_jinja *j, const struct kopi_jnode *n, struct 
     *out = n->val;
     return true;
 }
-static bool eval_name(struct kopi_jinja *j, const struct kopi_jnode *n, struct kopi_jval *out) { return kopi__jvar_get(j, n->sym, out); }
+static bool eval_name(struct kopi_jinja *j, const struct kopi_jnode *n, struct kopi_jval *out)
+{
+    return kopi__jvar_get(j, n->sym, out);
+}
 static bool eval_captured(struct kopi_jinja *j, const struct kopi_jnode *n, struct kopi_jval *out)
 {
     (void)n;
@@ -37,13 +40,15 @@ static bool eval_dict(struct kopi_jinja *j, const struct kopi_jnode *n, struct k
     return true;
 }
 
-/* ---- attributes and items ----------------------------------------------------------------------------------------- */
+/* ---- attributes and items -----------------------------------------------------------------------------------------
+ */
 
-static bool method(struct kopi_jinja *j, const struct kopi_jval *object, struct kopi_jstr name, bool *found, struct kopi_jval *out)
+static bool method(struct kopi_jinja *j, const struct kopi_jval *object, struct kopi_jstr name, bool *found,
+                   struct kopi_jval *out)
 {
     const struct kopi_jbuiltin *const *tables = object->type == KOPI_J_STRING ? kopi__jstr_methods
-                                              : object->type == KOPI_J_LIST   ? kopi__jlist_methods
-                                              : object->type == KOPI_J_DICT   ? kopi__jdict_methods
+                                                : object->type == KOPI_J_LIST ? kopi__jlist_methods
+                                                : object->type == KOPI_J_DICT ? kopi__jdict_methods
                                                                               : NULL;
     const struct kopi_jbuiltin *f = tables ? kopi__jfind_builtin(tables, name) : NULL;
     *found = f != NULL;
@@ -55,7 +60,8 @@ static bool method(struct kopi_jinja *j, const struct kopi_jval *object, struct 
     return true;
 }
 
-static bool lookup(struct kopi_jinja *j, const struct kopi_jdict *d, const struct kopi_jval *key, bool *found, struct kopi_jval *out)
+static bool lookup(struct kopi_jinja *j, const struct kopi_jdict *d, const struct kopi_jval *key, bool *found,
+                   struct kopi_jval *out)
 {
     struct kopi_jval *there;
     if (!kopi__jdict_get(j, d, key, &there)) return false;
@@ -70,7 +76,8 @@ static void not_there(const struct kopi_jval *name, struct kopi_jval *out)
     if (name->type == KOPI_J_STRING) out->s = name->s;
 }
 
-bool kopi__jget_attr(struct kopi_jinja *j, const struct kopi_jval *object, const struct kopi_jval *name, struct kopi_jval *out)
+bool kopi__jget_attr(struct kopi_jinja *j, const struct kopi_jval *object, const struct kopi_jval *name,
+                     struct kopi_jval *out)
 {
     bool found = false;
     if (object->type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, object);
@@ -101,7 +108,8 @@ static bool item_at(struct kopi_jinja *j, const struct kopi_jval *object, int64_
     return true;
 }
 
-bool kopi__jget_item(struct kopi_jinja *j, const struct kopi_jval *object, const struct kopi_jval *key, struct kopi_jval *out)
+bool kopi__jget_item(struct kopi_jinja *j, const struct kopi_jval *object, const struct kopi_jval *key,
+                     struct kopi_jval *out)
 {
     bool found = false, indexable = object->type == KOPI_J_STRING || kopi__jis_seq(object);
     if (object->type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, object);
@@ -137,7 +145,8 @@ static bool eval_slice(struct kopi_jinja *j, const struct kopi_jnode *n, struct 
     return kopi__jslice(j, &object, part, out);
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------------------- */
+/* ---- calls --------------------------------------------------------------------------------------------------------
+ */
 
 static bool eval_call(struct kopi_jinja *j, const struct kopi_jnode *n, struct kopi_jval *out)
 {
@@ -149,18 +158,23 @@ static bool eval_filter(struct kopi_jinja *j, const struct kopi_jnode *n, struct
 {
     struct kopi_jval input;
     struct kopi_jcall c;
-    if (!n->builtin) return kopi__jfail(j, "there is no filter '%.*s'", (int)(n->val.s.len < 64 ? n->val.s.len : 64), kopi__jstr_data(n->val.s));
+    if (!n->builtin)
+        return kopi__jfail(j, "there is no filter '%.*s'", (int)(n->val.s.len < 64 ? n->val.s.len : 64),
+                           kopi__jstr_data(n->val.s));
     return kopi__jeval(j, n->a, &input) && kopi__jeval_args(j, n, &c) && kopi__jinvoke(j, n->builtin, &input, &c, out);
 }
 static bool eval_test(struct kopi_jinja *j, const struct kopi_jnode *n, struct kopi_jval *out)
 {
     struct kopi_jval input;
     struct kopi_jcall c;
-    if (!n->builtin) return kopi__jfail(j, "there is no test '%.*s'", (int)(n->val.s.len < 64 ? n->val.s.len : 64), kopi__jstr_data(n->val.s));
+    if (!n->builtin)
+        return kopi__jfail(j, "there is no test '%.*s'", (int)(n->val.s.len < 64 ? n->val.s.len : 64),
+                           kopi__jstr_data(n->val.s));
     return kopi__jeval(j, n->a, &input) && kopi__jeval_args(j, n, &c) && kopi__jinvoke(j, n->builtin, &input, &c, out);
 }
 
-/* ---- operators ---------------------------------------------------------------------------------------------------- */
+/* ---- operators ----------------------------------------------------------------------------------------------------
+ */
 
 static bool eval_unary(struct kopi_jinja *j, const struct kopi_jnode *n, struct kopi_jval *out)
 {
@@ -184,7 +198,8 @@ static bool eval_concat(struct kopi_jinja *j, const struct kopi_jnode *n, struct
     for (uint32_t i = 0; i < n->n; i++) {
         struct kopi_jval v;
         struct kopi_jstr s;
-        if (!kopi__jeval(j, n->list[i], &v) || !kopi__jto_str(j, &v, &s) || !kopi__jstr_concat(&j->arena, sum, s, &sum)) return false;
+        if (!kopi__jeval(j, n->list[i], &v) || !kopi__jto_str(j, &v, &s) || !kopi__jstr_concat(&j->arena, sum, s, &sum))
+            return false;
     }
     *out = kopi__jstring(sum);
     return true;
@@ -226,13 +241,14 @@ static bool eval_cond(struct kopi_jinja *j, const struct kopi_jnode *n, struct k
 bool kopi__jeval(struct kopi_jinja *j, const struct kopi_jnode *n, struct kopi_jval *out)
 {
     static eval_fn *const by_kind[KOPI_N_BODY] = {
-        [KOPI_N_CONST] = eval_const,   [KOPI_N_NAME] = eval_name,       [KOPI_N_LIST] = eval_list,
-        [KOPI_N_TUPLE] = eval_list,    [KOPI_N_DICT] = eval_dict,       [KOPI_N_ATTR] = eval_attr,
-        [KOPI_N_ITEM] = eval_item,     [KOPI_N_SLICE] = eval_slice,     [KOPI_N_CALL] = eval_call,
-        [KOPI_N_FILTER] = eval_filter, [KOPI_N_TEST] = eval_test,       [KOPI_N_UNARY] = eval_unary,
-        [KOPI_N_BINARY] = eval_binary, [KOPI_N_CONCAT] = eval_concat,   [KOPI_N_COMPARE] = eval_compare,
-        [KOPI_N_AND] = eval_and_or,    [KOPI_N_OR] = eval_and_or,       [KOPI_N_NOT] = eval_not,
-        [KOPI_N_COND] = eval_cond,     [KOPI_N_CAPTURED] = eval_captured};
+        [KOPI_N_CONST] = eval_const,   [KOPI_N_NAME] = eval_name,         [KOPI_N_LIST] = eval_list,
+        [KOPI_N_TUPLE] = eval_list,    [KOPI_N_DICT] = eval_dict,         [KOPI_N_ATTR] = eval_attr,
+        [KOPI_N_ITEM] = eval_item,     [KOPI_N_SLICE] = eval_slice,       [KOPI_N_CALL] = eval_call,
+        [KOPI_N_FILTER] = eval_filter, [KOPI_N_TEST] = eval_test,         [KOPI_N_UNARY] = eval_unary,
+        [KOPI_N_BINARY] = eval_binary, [KOPI_N_CONCAT] = eval_concat,     [KOPI_N_COMPARE] = eval_compare,
+        [KOPI_N_AND] = eval_and_or,    [KOPI_N_OR] = eval_and_or,         [KOPI_N_NOT] = eval_not,
+        [KOPI_N_COND] = eval_cond,     [KOPI_N_CAPTURED] = eval_captured,
+    };
     const struct kopi_jnode *before = j->at;
     j->at = n;
     if (!kopi__jenter(j)) return false;

@@ -27,12 +27,16 @@ static bool text_to_int(struct kopi_jstr s, int64_t base, int64_t *out)
     if (base == 0) base = 10;
     *out = 0;
     for (; p < end; p++) {
-        int64_t d = *p >= '0' && *p <= '9' ? *p - '0' : (*p | 32) >= 'a' && (*p | 32) <= 'z' ? (*p | 32) - 'a' + 10 : 99;
+        int64_t d = *p >= '0' && *p <= '9'                 ? *p - '0'
+                    : (*p | 32) >= 'a' && (*p | 32) <= 'z' ? (*p | 32) - 'a' + 10
+                                                           : 99;
         if (*p == '_' && digit_before) {
             digit_before = false;
             continue;
         }
-        if (d >= base || __builtin_mul_overflow(*out, base, out) || __builtin_add_overflow(*out, negative ? -d : d, out)) return false;
+        if (d >= base || __builtin_mul_overflow(*out, base, out) ||
+            __builtin_add_overflow(*out, negative ? -d : d, out))
+            return false;
         digit_before = true;
     }
     return digit_before;
@@ -106,7 +110,8 @@ static bool absolute(struct kopi_jinja *j, const struct kopi_jargs *a, struct ko
     return true;
 }
 
-/* Rounds the decimal form, half to even, as Python's round does: the shortest digits decide, not the binary fraction. */
+/* Rounds the decimal form, half to even, as Python's round does: the shortest digits decide, not the binary fraction.
+ */
 static double round_common(double v, int64_t precision)
 {
     char t[64];
@@ -123,7 +128,8 @@ static bool round_to(struct kopi_jinja *j, const struct kopi_jargs *a, struct ko
 {
     int64_t precision;
     if (!need_number(j, &a->self, "round") || !kopi__jarg_int(j, a, 0, 0, &precision)) return false;
-    if (precision < -300 || precision > 300) return kopi__jfail(j, "round: a precision of %lld is not supported", (long long)precision);
+    if (precision < -300 || precision > 300)
+        return kopi__jfail(j, "round: a precision of %lld is not supported", (long long)precision);
     bool common = !a->given[1];
     struct kopi_jstr how = {0};
     if (!common && !kopi__jarg_str(j, a, 1, &how)) return false;
@@ -150,4 +156,5 @@ const struct kopi_jbuiltin kopi__jnumber_filters[] = {
     {"float", "default", to_float},
     {"abs", "", absolute},
     {"round", "precision method", round_to},
-    {NULL, NULL, NULL}};
+    {NULL, NULL, NULL},
+};

@@ -11,7 +11,7 @@ static bool length(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi
     case KOPI_J_LIST:
     case KOPI_J_TUPLE: *out = kopi__jint(v->list->n); return true;
     case KOPI_J_DICT: *out = kopi__jint(v->dict->n); return true;
-    default: return kopi__jfail(j, "a %s has no length", kopi__jtype_name(v));
+    default: return kopi__jfail(j, "%s has no length", kopi__jtype_name(v));
     }
 }
 
@@ -39,7 +39,10 @@ static bool copied(struct kopi_jinja *j, const struct kopi_jval *v, struct kopi_
     out->list->n = l->n;
     return true;
 }
-static bool list(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out) { return copied(j, &a->self, out); }
+static bool list(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
+{
+    return copied(j, &a->self, out);
+}
 
 static bool reverse(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 {
@@ -62,13 +65,15 @@ static bool join(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_j
     struct kopi_jstr sep;
     *out = kopi__jstring((struct kopi_jstr){0});
     bool by = a->given[1] && a->v[1].type != KOPI_J_NONE;
-    return kopi__jiterate(j, &a->self, &l) && kopi__jto_str(j, &a->v[0], &sep) && kopi__jjoin(j, sep, l, by ? &a->v[1] : NULL, &out->s);
+    return kopi__jiterate(j, &a->self, &l) && kopi__jto_str(j, &a->v[0], &sep) &&
+           kopi__jjoin(j, sep, l, by ? &a->v[1] : NULL, &out->s);
 }
 
 static bool items(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 {
     if (a->self.type == KOPI_J_UNDEFINED) return kopi__jlist_new(j, KOPI_J_LIST, 0, out);
-    if (a->self.type != KOPI_J_DICT) return kopi__jfail(j, "items needs a dictionary, not %s", kopi__jtype_name(&a->self));
+    if (a->self.type != KOPI_J_DICT)
+        return kopi__jfail(j, "items needs a dictionary, not %s", kopi__jtype_name(&a->self));
     return kopi__jdict_items(j, a->self.dict, out);
 }
 bool kopi__jdict_items(struct kopi_jinja *j, const struct kopi_jdict *d, struct kopi_jval *out)
@@ -76,7 +81,8 @@ bool kopi__jdict_items(struct kopi_jinja *j, const struct kopi_jdict *d, struct 
     struct kopi_jval pair;
     if (!kopi__jlist_new(j, KOPI_J_LIST, d->n, out)) return false;
     for (uint32_t i = 0; i < d->n; i++)
-        if (!kopi__jpair_new(j, d->v[i].key, d->v[i].value, &pair) || !kopi__jlist_push(j, out->list, pair)) return false;
+        if (!kopi__jpair_new(j, d->v[i].key, d->v[i].value, &pair) || !kopi__jlist_push(j, out->list, pair))
+            return false;
     return true;
 }
 
@@ -87,25 +93,31 @@ static bool sum(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jv
     if (!kopi__jiterate(j, &a->self, &l)) return false;
     for (uint32_t i = 0; i < l->n; i++) {
         struct kopi_jval v = l->v[i];
-        if (a->given[0] && a->v[0].type != KOPI_J_NONE && !kopi__jget_path(j, &l->v[i], &a->v[0], &v)) return false;
+        if (a->given[0] && a->v[0].type != KOPI_J_NONE && !kopi__jget_path(j, &l->v[i], &a->v[0], NULL, &v))
+            return false;
         if (!kopi__jwork(&j->arena, 1) || !kopi__jarith(j, '+', &total, &v, &total)) return false;
     }
     *out = total;
     return true;
 }
 
-/* ---- order -------------------------------------------------------------------------------------------------------- */
+/* ---- order --------------------------------------------------------------------------------------------------------
+ */
 
-struct keyed { struct kopi_jval key, value; };
+struct keyed {
+    struct kopi_jval key, value;
+};
 
 /* The value that decides: an attribute of the item if asked for, strings without case unless asked otherwise. */
-static bool sort_key(struct kopi_jinja *j, const struct kopi_jval *v, const struct kopi_jval *path, bool with_case, struct kopi_jval *out)
+static bool sort_key(struct kopi_jinja *j, const struct kopi_jval *v, const struct kopi_jval *path, bool with_case,
+                     struct kopi_jval *out)
 {
     *out = *v;
-    if (path && !kopi__jget_path(j, v, path, out)) return false;
+    if (path && !kopi__jget_path(j, v, path, NULL, out)) return false;
     return with_case || out->type != KOPI_J_STRING || kopi__jcase(j, out->s, KOPI_J_LOWER, &out->s);
 }
-static bool keyed_items(struct kopi_jinja *j, const struct kopi_jlist *l, const struct kopi_jval *path, bool with_case, struct keyed **out)
+static bool keyed_items(struct kopi_jinja *j, const struct kopi_jlist *l, const struct kopi_jval *path, bool with_case,
+                        struct keyed **out)
 {
     struct keyed *k = kopi__jalloc(&j->arena, l->n * sizeof *k);
     if (!k) return false;
@@ -118,7 +130,8 @@ static bool keyed_items(struct kopi_jinja *j, const struct kopi_jlist *l, const 
 }
 
 /* Stable merge of the sorted runs from[a..b) and from[b..c). */
-static bool merge(struct kopi_jinja *j, const struct keyed *from, struct keyed *to, uint32_t a, uint32_t b, uint32_t c, bool down)
+static bool merge(struct kopi_jinja *j, const struct keyed *from, struct keyed *to, uint32_t a, uint32_t b, uint32_t c,
+                  bool down)
 {
     for (uint32_t i = a, k = b, n = a; n < c; n++) {
         int order = 0;
@@ -144,7 +157,8 @@ static bool sort_keyed(struct kopi_jinja *j, struct keyed **v, uint32_t n, bool 
     *v = from;
     return true;
 }
-bool kopi__jsorted(struct kopi_jinja *j, const struct kopi_jlist *l, const struct kopi_jval *path, bool with_case, bool down, struct kopi_jval *out)
+bool kopi__jsorted(struct kopi_jinja *j, const struct kopi_jlist *l, const struct kopi_jval *path, bool with_case,
+                   bool down, struct kopi_jval *out)
 {
     struct keyed *k;
     if (!keyed_items(j, l, path, with_case, &k) || !sort_keyed(j, &k, l->n, down)) return false;
@@ -161,16 +175,19 @@ static const struct kopi_jval *path_arg(const struct kopi_jargs *a, int i)
 static bool sort(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 {
     struct kopi_jlist *l;
-    return kopi__jiterate(j, &a->self, &l) && kopi__jsorted(j, l, path_arg(a, 2), kopi__jarg_bool(a, 1, false), kopi__jarg_bool(a, 0, false), out);
+    return kopi__jiterate(j, &a->self, &l) &&
+           kopi__jsorted(j, l, path_arg(a, 2), kopi__jarg_bool(a, 1, false), kopi__jarg_bool(a, 0, false), out);
 }
 static bool dictsort(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 {
     struct kopi_jval pairs, path = kopi__jint(0);
-    if (a->self.type != KOPI_J_DICT) return kopi__jfail(j, "dictsort needs a dictionary, not %s", kopi__jtype_name(&a->self));
+    if (a->self.type != KOPI_J_DICT)
+        return kopi__jfail(j, "dictsort needs a dictionary, not %s", kopi__jtype_name(&a->self));
     if (a->given[1]) {
         struct kopi_jstr by;
         if (!kopi__jarg_str(j, a, 1, &by)) return false;
-        if (!kopi__jstr_is(by, "key") && !kopi__jstr_is(by, "value")) return kopi__jfail(j, "dictsort sorts by 'key' or by 'value'");
+        if (!kopi__jstr_is(by, "key") && !kopi__jstr_is(by, "value"))
+            return kopi__jfail(j, "dictsort sorts by 'key' or by 'value'");
         path.i = kopi__jstr_is(by, "value");
     }
     return kopi__jdict_items(j, a->self.dict, &pairs) &&
@@ -181,7 +198,8 @@ static bool extreme(struct kopi_jinja *j, const struct kopi_jargs *a, int sign, 
 {
     struct kopi_jlist *l;
     struct keyed *k;
-    if (!kopi__jiterate(j, &a->self, &l) || !keyed_items(j, l, path_arg(a, 1), kopi__jarg_bool(a, 0, false), &k)) return false;
+    if (!kopi__jiterate(j, &a->self, &l) || !keyed_items(j, l, path_arg(a, 1), kopi__jarg_bool(a, 0, false), &k))
+        return false;
     uint32_t best = 0;
     for (uint32_t i = 1; i < l->n; i++) {
         int order;
@@ -191,20 +209,28 @@ static bool extreme(struct kopi_jinja *j, const struct kopi_jargs *a, int sign, 
     *out = l->n ? k[best].value : KOPI_J_UNDEF;
     return true;
 }
-static bool smallest(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out) { return extreme(j, a, -1, out); }
-static bool largest(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out) { return extreme(j, a, 1, out); }
+static bool smallest(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
+{
+    return extreme(j, a, -1, out);
+}
+static bool largest(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
+{
+    return extreme(j, a, 1, out);
+}
 
 static bool unique(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 {
     struct kopi_jlist *l;
     struct kopi_jval seen;
     struct keyed *k;
-    if (!kopi__jiterate(j, &a->self, &l) || !keyed_items(j, l, path_arg(a, 1), kopi__jarg_bool(a, 0, false), &k)) return false;
+    if (!kopi__jiterate(j, &a->self, &l) || !keyed_items(j, l, path_arg(a, 1), kopi__jarg_bool(a, 0, false), &k))
+        return false;
     if (!kopi__jlist_new(j, KOPI_J_LIST, 0, &seen) || !kopi__jlist_new(j, KOPI_J_LIST, 0, out)) return false;
     for (uint32_t i = 0; i < l->n; i++) {
         bool there;
         if (!kopi__jcontains(j, &seen, &k[i].key, &there)) return false;
-        if (!there && (!kopi__jlist_push(j, seen.list, k[i].key) || !kopi__jlist_push(j, out->list, k[i].value))) return false;
+        if (!there && (!kopi__jlist_push(j, seen.list, k[i].key) || !kopi__jlist_push(j, out->list, k[i].value)))
+            return false;
     }
     return true;
 }
@@ -224,4 +250,5 @@ const struct kopi_jbuiltin kopi__jseq_filters[] = {
     {"min", "case_sensitive attribute", smallest},
     {"max", "case_sensitive attribute", largest},
     {"sum", "attribute start", sum},
-    {NULL, NULL, NULL}};
+    {NULL, NULL, NULL},
+};

@@ -7,9 +7,18 @@ static bool cased(struct kopi_jinja *j, const struct kopi_jargs *a, enum kopi_jc
     *out = kopi__jstring((struct kopi_jstr){0});
     return kopi__jto_str(j, &a->self, &s) && kopi__jcase(j, s, how, &out->s);
 }
-static bool upper(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out) { return cased(j, a, KOPI_J_UPPER, out); }
-static bool lower(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out) { return cased(j, a, KOPI_J_LOWER, out); }
-static bool title(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out) { return cased(j, a, KOPI_J_TITLE, out); }
+static bool upper(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
+{
+    return cased(j, a, KOPI_J_UPPER, out);
+}
+static bool lower(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
+{
+    return cased(j, a, KOPI_J_LOWER, out);
+}
+static bool title(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
+{
+    return cased(j, a, KOPI_J_TITLE, out);
+}
 static bool capitalize(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 {
     return cased(j, a, KOPI_J_CAPITAL, out);
@@ -27,7 +36,8 @@ static bool trim(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_j
     struct kopi_jstr s, chars;
     bool given = a->given[0] && a->v[0].type != KOPI_J_NONE;
     if (!kopi__jto_str(j, &a->self, &s) || !kopi__jwork(&j->arena, s.len / 16)) return false;
-    if (given && (!kopi__jarg_str(j, a, 0, &chars) || !kopi__jwork(&j->arena, (uint64_t)s.len * chars.len / 16))) return false;
+    if (given && (!kopi__jarg_str(j, a, 0, &chars) || !kopi__jwork(&j->arena, (uint64_t)s.len * chars.len / 16)))
+        return false;
     *out = kopi__jstring(kopi__jstr_strip(s, given ? &chars : NULL, true, true));
     return true;
 }
@@ -37,7 +47,8 @@ static bool replace(struct kopi_jinja *j, const struct kopi_jargs *a, struct kop
     struct kopi_jstr s, from, to;
     int64_t count;
     *out = kopi__jstring((struct kopi_jstr){0});
-    if (!kopi__jto_str(j, &a->self, &s) || !kopi__jto_str(j, &a->v[0], &from) || !kopi__jto_str(j, &a->v[1], &to)) return false;
+    if (!kopi__jto_str(j, &a->self, &s) || !kopi__jto_str(j, &a->v[0], &from) || !kopi__jto_str(j, &a->v[1], &to))
+        return false;
     return kopi__jarg_int(j, a, 2, -1, &count) && kopi__jreplace(j, s, from, to, count, &out->s);
 }
 
@@ -52,12 +63,15 @@ static bool indent(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi
     if (!pad || !b || !kopi__jto_str(j, &a->self, &s) || !kopi__jsplit_lines(j, s, &lines)) return false;
     if (a->given[0] && a->v[0].type == KOPI_J_STRING) {
         if (!kopi__jbuf_add_str(&j->arena, pad, a->v[0].s)) return false;
-    } else if (!kopi__jarg_int(j, a, 0, width, &width) || !kopi__jbuf_add_repeat(&j->arena, pad, ' ', width, KOPI_J_TEMPLATE)) return false;
+    } else if (!kopi__jarg_int(j, a, 0, width, &width) ||
+               !kopi__jbuf_add_repeat(&j->arena, pad, ' ', width, KOPI_J_TEMPLATE))
+        return false;
     if (s.len) { /* jinja2 appends a newline before it splits: text that ends with one gets an empty last line */
         uint32_t last, cp;
         last = kopi__jstr_prev(s, s.len);
         kopi__jstr_next(s, last, &cp);
-        if (kopi__jchar_line_end(cp) && !kopi__jlist_push(j, lines.list, kopi__jstring((struct kopi_jstr){0}))) return false;
+        if (kopi__jchar_line_end(cp) && !kopi__jlist_push(j, lines.list, kopi__jstring((struct kopi_jstr){0})))
+            return false;
     }
     if (first && !kopi__jbuf_add_str(&j->arena, b, kopi__jbuf_str(pad))) return false;
     for (uint32_t i = 0; i < lines.list->n; i++) {
@@ -92,4 +106,5 @@ const struct kopi_jbuiltin kopi__jtext_filters[] = {
     {"replace", "!old !new count", replace},
     {"indent", "width first blank", indent},
     {"format", "*", format},
-    {NULL, NULL, NULL}};
+    {NULL, NULL, NULL},
+};

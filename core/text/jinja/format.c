@@ -43,10 +43,14 @@ static void digits(const struct spec *s, const struct kopi_jval *v, char out[400
     out[n] = 0;
 }
 
-static bool pad(struct kopi_jinja *j, struct kopi_jbuf *b, char c, int64_t n) { return kopi__jbuf_add_repeat(&j->arena, b, c, n, KOPI_J_TEMPLATE); }
+static bool pad(struct kopi_jinja *j, struct kopi_jbuf *b, char c, int64_t n)
+{
+    return kopi__jbuf_add_repeat(&j->arena, b, c, n, KOPI_J_TEMPLATE);
+}
 
 /* text with `width` characters, put at the side that align says. */
-static bool put(struct kopi_jinja *j, struct kopi_jbuf *b, const struct spec *s, struct kopi_jstr text, char default_align)
+static bool put(struct kopi_jinja *j, struct kopi_jbuf *b, const struct spec *s, struct kopi_jstr text,
+                char default_align)
 {
     int64_t room = s->width - (int64_t)kopi__jstr_chars(text);
     char align = s->align ? s->align : default_align, fill = s->fill ? s->fill : ' ';
@@ -60,8 +64,10 @@ static bool put_number(struct kopi_jinja *j, struct kopi_jbuf *b, const struct s
     struct kopi_jstr text;
     struct kopi_jbuf *n = kopi__jbuf_new(&j->arena, 0);
     if (!kopi__jis_number(v)) return kopi__jfail(j, "the format wants a number, not %s", kopi__jtype_name(v));
-    if (s->type != 'f' && v->type == KOPI_J_FLOAT) return kopi__jfail(j, "the format wants a whole number, not a float");
-    if (s->type == 'f' && !(kopi__jas_float(v) > -1e300 && kopi__jas_float(v) < 1e300)) return kopi__jfail(j, "the number is too large to format");
+    if (s->type != 'f' && v->type == KOPI_J_FLOAT)
+        return kopi__jfail(j, "the format wants a whole number, not a float");
+    if (s->type == 'f' && !(kopi__jas_float(v) > -1e300 && kopi__jas_float(v) < 1e300))
+        return kopi__jfail(j, "the number is too large to format");
     sign[0] = kopi__jas_float(v) < 0 ? '-' : s->sign == '+' || s->sign == ' ' ? s->sign : 0;
     digits(s, v, t);
     if (!n || !kopi__jbuf_add(&j->arena, n, sign, strlen(sign), v->outside)) return false;
@@ -71,7 +77,8 @@ static bool put_number(struct kopi_jinja *j, struct kopi_jbuf *b, const struct s
     return put(j, b, s, text, '>');
 }
 
-static bool put_text(struct kopi_jinja *j, struct kopi_jbuf *b, const struct spec *s, const struct kopi_jval *v, char default_align)
+static bool put_text(struct kopi_jinja *j, struct kopi_jbuf *b, const struct spec *s, const struct kopi_jval *v,
+                     char default_align)
 {
     struct kopi_jstr text;
     struct kopi_jbuf *r = s->type == 'r' ? kopi__jbuf_new(&j->arena, 0) : NULL;
@@ -84,7 +91,8 @@ static bool put_text(struct kopi_jinja *j, struct kopi_jbuf *b, const struct spe
     return put(j, b, s, text, default_align);
 }
 
-/* ---- % ------------------------------------------------------------------------------------------------------------ */
+/* ---- % ------------------------------------------------------------------------------------------------------------
+ */
 
 static bool percent_spec(const char **p, const char *end, struct spec *s)
 {
@@ -115,13 +123,15 @@ bool kopi__jpercent(struct kopi_jinja *j, struct kopi_jstr fmt, const struct kop
     for (const char *p = base; p < end;) {
         const char *next = memchr(p, '%', (size_t)(end - p));
         if (!next) next = end;
-        if (!kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(fmt, (uint32_t)(p - base), (uint32_t)(next - base)))) return false;
+        if (!kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(fmt, (uint32_t)(p - base), (uint32_t)(next - base))))
+            return false;
         if ((p = next) == end) break;
         struct spec s = {0};
         p++;
         if (!percent_spec(&p, end, &s)) return kopi__jfail(j, "this %% format is not supported");
         if (s.type == '%') {
-            if (!kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(fmt, (uint32_t)(p - base) - 1, (uint32_t)(p - base)))) return false;
+            if (!kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(fmt, (uint32_t)(p - base) - 1, (uint32_t)(p - base))))
+                return false;
             continue;
         }
         if (used == n) return kopi__jfail(j, "there are fewer values than %% formats");
@@ -140,7 +150,8 @@ bool kopi__jpercent(struct kopi_jinja *j, struct kopi_jstr fmt, const struct kop
     return true;
 }
 
-/* ---- {} ----------------------------------------------------------------------------------------------------------- */
+/* ---- {} -----------------------------------------------------------------------------------------------------------
+ */
 
 /* [[fill]align][sign][0][width][,][.precision][type] */
 static bool brace_spec(const char *p, const char *end, struct spec *s)
@@ -164,7 +175,8 @@ static bool brace_spec(const char *p, const char *end, struct spec *s)
 }
 
 /* The argument that a field names: nothing counts up, a number, or a named argument. */
-static bool field_value(struct kopi_jinja *j, const char *p, size_t n, const struct kopi_jcall *c, uint32_t *counter, const struct kopi_jval **out)
+static bool field_value(struct kopi_jinja *j, const char *p, size_t n, const struct kopi_jcall *c, uint32_t *counter,
+                        const struct kopi_jval **out)
 {
     *out = NULL;
     if (n == 0 || is_digit(*p)) {
@@ -175,11 +187,13 @@ static bool field_value(struct kopi_jinja *j, const char *p, size_t n, const str
         if ((uint32_t)index < c->n_pos) *out = &c->pos[index];
     }
     for (uint32_t i = 0; !*out && i < c->n_named; i++)
-        if (n == c->named[i].key.s.len && memcmp(p, kopi__jstr_data(c->named[i].key.s), n) == 0) *out = &c->named[i].value;
+        if (n == c->named[i].key.s.len && memcmp(p, kopi__jstr_data(c->named[i].key.s), n) == 0)
+            *out = &c->named[i].value;
     return *out || kopi__jfail(j, "format: there is no value for the field '%.*s'", (int)(n < 64 ? n : 64), p);
 }
 
-static bool put_field(struct kopi_jinja *j, struct kopi_jbuf *b, const char *p, const char *end, const struct kopi_jcall *c, uint32_t *counter)
+static bool put_field(struct kopi_jinja *j, struct kopi_jbuf *b, const char *p, const char *end,
+                      const struct kopi_jcall *c, uint32_t *counter)
 {
     struct spec s = {0};
     const struct kopi_jval *v;
@@ -191,7 +205,8 @@ static bool put_field(struct kopi_jinja *j, struct kopi_jbuf *b, const char *p, 
     if (repr && (!s.type || s.type == 's')) s.type = 'r';
     bool number = kopi__jis_number(v) && v->type != KOPI_J_BOOL;
     if (!s.type && v->type == KOPI_J_INT) s.type = 'd';
-    if (!s.type && v->type == KOPI_J_FLOAT && (s.has_precision || s.commas)) return kopi__jfail(j, "this {} format is not supported");
+    if (!s.type && v->type == KOPI_J_FLOAT && (s.has_precision || s.commas))
+        return kopi__jfail(j, "this {} format is not supported");
     if (s.type && strchr("dfx", s.type)) return put_number(j, b, &s, v);
     return put_text(j, b, &s, v, number ? '>' : '<');
 }
@@ -206,7 +221,9 @@ bool kopi__jbraces(struct kopi_jinja *j, struct kopi_jstr fmt, const struct kopi
         const char *next = p;
         while (next < end && *next != '{' && *next != '}') next++;
         bool doubled = end - next > 1 && next[1] == *next;
-        if (!kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(fmt, (uint32_t)(p - base), (uint32_t)(next - base) + doubled))) return false;
+        if (!kopi__jbuf_add_str(&j->arena, b,
+                                kopi__jstr_sub(fmt, (uint32_t)(p - base), (uint32_t)(next - base) + doubled)))
+            return false;
         p = next;
         if (p == end) break;
         if (doubled) {

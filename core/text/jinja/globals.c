@@ -20,7 +20,8 @@ static bool namespace(struct kopi_jinja *j, const struct kopi_jargs *a, struct k
         return kopi__jfail(j, "namespace takes one dictionary or named arguments");
     if (!kopi__jdict_new(j, out)) return false;
     for (uint32_t i = 0; a->call->n_pos && i < a->call->pos[0].dict->n; i++)
-        if (!kopi__jdict_add(j, out->dict, a->call->pos[0].dict->v[i].key, a->call->pos[0].dict->v[i].value)) return false;
+        if (!kopi__jdict_add(j, out->dict, a->call->pos[0].dict->v[i].key, a->call->pos[0].dict->v[i].value))
+            return false;
     for (uint32_t i = 0; i < a->call->n_named; i++)
         if (!kopi__jdict_set(j, out->dict, &a->call->named[i].key, a->call->named[i].value)) return false;
     return true;
@@ -39,9 +40,12 @@ static bool range(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_
         if (!kopi__jarg_int(j, a, i, v[i], &v[i])) return false;
     if (!a->given[1]) v[1] = v[0], v[0] = 0;
     if (v[2] == 0) return kopi__jfail(j, "range: the step can't be 0");
-    uint64_t span = v[2] > 0 ? (v[1] > v[0] ? (uint64_t)v[1] - (uint64_t)v[0] : 0) : (v[0] > v[1] ? (uint64_t)v[0] - (uint64_t)v[1] : 0);
+    uint64_t span = v[2] > 0 ? (v[1] > v[0] ? (uint64_t)v[1] - (uint64_t)v[0] : 0)
+                             : (v[0] > v[1] ? (uint64_t)v[0] - (uint64_t)v[1] : 0);
     uint64_t step = v[2] > 0 ? (uint64_t)v[2] : 0 - (uint64_t)v[2], n = span / step + (span % step != 0);
-    if (n > KOPI_J_MAX_RANGE) return kopi__jfail(j, "range has %llu elements, at most %d are supported", (unsigned long long)n, KOPI_J_MAX_RANGE);
+    if (n > KOPI_J_MAX_RANGE)
+        return kopi__jfail(j, "range has %llu elements, at most %d are supported", (unsigned long long)n,
+                           KOPI_J_MAX_RANGE);
     if (!kopi__jlist_new(j, KOPI_J_LIST, (uint32_t)n, out)) return false;
     for (uint64_t i = 0; i < n; i++) out->list->v[i] = kopi__jint((int64_t)((uint64_t)v[0] + i * (uint64_t)v[2]));
     out->list->n = (uint32_t)n;
@@ -57,7 +61,8 @@ static bool strftime_now(struct kopi_jinja *j, const struct kopi_jargs *a, struc
     *out = kopi__jstring((struct kopi_jstr){0});
     if (!kopi__jarg_str(j, a, 0, &s)) return false;
     if (s.len == 0) return true;
-    if (s.len >= sizeof fmt - 1 || memchr(kopi__jstr_data(s), 0, s.len)) return kopi__jfail(j, "strftime_now: this format is not supported");
+    if (s.len >= sizeof fmt - 1 || memchr(kopi__jstr_data(s), 0, s.len))
+        return kopi__jfail(j, "strftime_now: this format is not supported");
     memcpy(fmt, kopi__jstr_data(s), s.len);
     fmt[s.len] = '.'; /* so that an empty result can be told from one that does not fit */
     fmt[s.len + 1] = 0;
@@ -75,5 +80,6 @@ static const struct kopi_jbuiltin globals[] = {
     {"dict", "*", namespace},
     {"range", "!start stop step", range},
     {"strftime_now", "!format", strftime_now},
-    {NULL, NULL, NULL}};
+    {NULL, NULL, NULL},
+};
 const struct kopi_jbuiltin *const kopi__jglobals[] = {globals, NULL};

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------------------------------------------------
+ */
 
 static bool from_array(struct kopi_jinja *j, const json_t *json, uint8_t origin, struct kopi_jval *out)
 {
@@ -13,7 +14,8 @@ static bool from_array(struct kopi_jinja *j, const json_t *json, uint8_t origin,
     if (!kopi__jlist_new(j, KOPI_J_LIST, 0, out)) return false;
     for (size_t i = 0; i < n; i++) {
         struct kopi_jval v;
-        if (!kopi__jfrom_jansson(j, json_array_get(json, i), origin, &v) || !kopi__jlist_push(j, out->list, v)) return false;
+        if (!kopi__jfrom_jansson(j, json_array_get(json, i), origin, &v) || !kopi__jlist_push(j, out->list, v))
+            return false;
     }
     return true;
 }
@@ -56,7 +58,8 @@ static bool from_json(struct kopi_jinja *j, const struct kopi_jargs *a, struct k
 {
     json_error_t e;
     if (a->self.type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, &a->self);
-    if (a->self.type != KOPI_J_STRING) return kopi__jfail(j, "from_json needs a str, not %s", kopi__jtype_name(&a->self));
+    if (a->self.type != KOPI_J_STRING)
+        return kopi__jfail(j, "from_json needs a str, not %s", kopi__jtype_name(&a->self));
     if (!kopi__jwork(&j->arena, a->self.s.len)) return false;
     json_t *json = json_loadb(kopi__jstr_data(a->self.s), a->self.s.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
     if (!json) return kopi__jfail(j, "from_json: %s", e.text);
@@ -65,7 +68,8 @@ static bool from_json(struct kopi_jinja *j, const struct kopi_jargs *a, struct k
     return ok;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------------------------------------------------
+ */
 
 struct writer {
     struct kopi_jinja *j;
@@ -75,7 +79,10 @@ struct writer {
     uint32_t level;
 };
 
-static bool put(struct writer *w, const char *s) { return kopi__jbuf_add(&w->j->arena, w->b, s, strlen(s), KOPI_J_TEMPLATE); }
+static bool put(struct writer *w, const char *s)
+{
+    return kopi__jbuf_add(&w->j->arena, w->b, s, strlen(s), KOPI_J_TEMPLATE);
+}
 static bool put_str(struct writer *w, struct kopi_jstr s) { return kopi__jbuf_add_str(&w->j->arena, w->b, s); }
 
 static bool newline(struct writer *w)
@@ -156,7 +163,7 @@ static bool write_dict(struct writer *w, const struct kopi_jdict *d)
 }
 static bool write_number(struct writer *w, const struct kopi_jval *v)
 {
-    char t[40];
+    char t[48];
     if (v->type == KOPI_J_BOOL) strcpy(t, v->b ? "true" : "false");
     else if (v->type == KOPI_J_INT) snprintf(t, sizeof t, "%lld", (long long)v->i);
     else if (isfinite(v->f)) kopi__jfloat_text(v->f, t);
@@ -179,7 +186,7 @@ static bool write_value(struct writer *w, const struct kopi_jval *v)
         ok = v->type == KOPI_J_DICT ? write_dict(w, v->dict) : write_list(w, v->list);
         kopi__jleave(w->j);
         return ok;
-    default: return kopi__jfail(w->j, "tojson: a %s is not JSON", kopi__jtype_name(v));
+    default: return kopi__jfail(w->j, "tojson: %s is not JSON", kopi__jtype_name(v));
     }
 }
 
@@ -190,7 +197,8 @@ static bool separators(struct writer *w, const struct kopi_jargs *a)
     if (!kopi__jstr_ref(m, ": ", 2, KOPI_J_TEMPLATE, &w->key_sep)) return false;
     if (!a->given[2] || a->v[2].type == KOPI_J_NONE) return true;
     const struct kopi_jval *v = &a->v[2];
-    if (!kopi__jis_seq(v) || v->list->n != 2 || v->list->v[0].type != KOPI_J_STRING || v->list->v[1].type != KOPI_J_STRING)
+    if (!kopi__jis_seq(v) || v->list->n != 2 || v->list->v[0].type != KOPI_J_STRING ||
+        v->list->v[1].type != KOPI_J_STRING)
         return kopi__jfail(w->j, "tojson: separators must be two strings");
     w->item_sep = v->list->v[0].s;
     w->key_sep = v->list->v[1].s;
@@ -206,14 +214,19 @@ static bool indentation(struct writer *w, const struct kopi_jargs *a)
         return true;
     }
     struct kopi_jbuf *b = kopi__jbuf_new(&w->j->arena, 0);
-    if (!b || !kopi__jarg_int(w->j, a, 1, 0, &width) || !kopi__jbuf_add_repeat(&w->j->arena, b, ' ', width, KOPI_J_TEMPLATE)) return false;
+    if (!b || !kopi__jarg_int(w->j, a, 1, 0, &width) ||
+        !kopi__jbuf_add_repeat(&w->j->arena, b, ' ', width, KOPI_J_TEMPLATE))
+        return false;
     w->indent = kopi__jbuf_str(b);
     return true;
 }
 
 static bool to_json(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 {
-    struct writer w = {.j = j, .b = kopi__jbuf_new(&j->arena, 0), .ascii = kopi__jarg_bool(a, 0, false), .sort_keys = kopi__jarg_bool(a, 3, false)};
+    struct writer w = {.j = j,
+                       .b = kopi__jbuf_new(&j->arena, 0),
+                       .ascii = kopi__jarg_bool(a, 0, false),
+                       .sort_keys = kopi__jarg_bool(a, 3, false)};
     if (!w.b || !indentation(&w, a) || !separators(&w, a) || !write_value(&w, &a->self)) return false;
     kopi__jbuf_one_origin(w.b); /* an outside structure's brackets are outside text too */
     *out = kopi__jstring(kopi__jbuf_str(w.b));
@@ -221,4 +234,7 @@ static bool to_json(struct kopi_jinja *j, const struct kopi_jargs *a, struct kop
 }
 
 const struct kopi_jbuiltin kopi__jjson_filters[] = {
-    {"tojson", "ensure_ascii indent separators sort_keys", to_json}, {"from_json", "", from_json}, {NULL, NULL, NULL}};
+    {"tojson", "ensure_ascii indent separators sort_keys", to_json},
+    {"from_json", "", from_json},
+    {NULL, NULL, NULL},
+};

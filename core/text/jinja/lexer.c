@@ -51,8 +51,8 @@ static uint32_t skip_space(const struct kopi_jlexer *l, uint32_t pos)
 
 /* ---- text between tags ------------------------------------------------------------------------------------------- */
 
-/* End of the text [from, to) before a tag: `-` strips all white space, and without a sign a block or comment that stands
- * alone on its line loses its indentation. */
+/* End of the text [from, to) before a tag: `-` strips all white space, and without a sign a block or comment that
+ * stands alone on its line loses its indentation. */
 static uint32_t trimmed_end(const struct kopi_jlexer *l, uint32_t from, uint32_t to, char sign, bool is_variable)
 {
     if (sign == '-') {
@@ -66,7 +66,10 @@ static uint32_t trimmed_end(const struct kopi_jlexer *l, uint32_t from, uint32_t
     if (line == from && !l->line_starting) return to;
     return skip_space(l, line) >= to ? line : to;
 }
-static bool text(struct kopi_jlexer *l, uint32_t from, uint32_t to) { return from == to || push_text(l, KOPI_T_TEXT, from, l->src + from, to - from); }
+static bool text(struct kopi_jlexer *l, uint32_t from, uint32_t to)
+{
+    return from == to || push_text(l, KOPI_T_TEXT, from, l->src + from, to - from);
+}
 
 /* After a tag's end: a minus sign eats white space, a block or comment eats the newline behind it. */
 static void after_tag(struct kopi_jlexer *l, char sign, bool trim_newline)
@@ -127,7 +130,9 @@ static bool digits_of(const struct kopi_jlexer *l, uint32_t *pos, unsigned base,
     for (uint32_t p = *pos; p < l->n; p++) {
         char c = l->src[p];
         if (c == '_' && *n > first) continue;
-        unsigned d = c >= '0' && c <= '9' ? (unsigned)(c - '0') : (c | 32) >= 'a' && (c | 32) <= 'f' ? (unsigned)((c | 32) - 'a' + 10) : 99;
+        unsigned d = c >= '0' && c <= '9'                 ? (unsigned)(c - '0')
+                     : (c | 32) >= 'a' && (c | 32) <= 'f' ? (unsigned)((c | 32) - 'a' + 10)
+                                                          : 99;
         if (d >= base) break;
         if (*n >= 60) return false;
         out[(*n)++] = c;
@@ -190,7 +195,8 @@ static bool number(struct kopi_jlexer *l)
     t[n] = 0;
     struct kopi_jtoken *k = push(l, is_float ? KOPI_T_FLOAT : KOPI_T_INT, start);
     if (!k) return false;
-    if (!ok || !(is_float ? kopi__parse_f64(t, &k->f) : kopi__parse_i64(t, &k->i))) return fail(l, start, "the number is too large");
+    if (!ok || !(is_float ? kopi__parse_f64(t, &k->f) : kopi__parse_i64(t, &k->i)))
+        return fail(l, start, "the number is too large");
     return true;
 }
 
@@ -206,7 +212,9 @@ static uint32_t numeric_escape(const char *s, uint32_t n, uint32_t *cp)
     for (i = 1; i <= want; i++) {
         if (i >= n) return 0;
         char c = s[i] | 32;
-        uint32_t d = s[i] >= '0' && s[i] <= '9' ? (uint32_t)(s[i] - '0') : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10) : 99;
+        uint32_t d = s[i] >= '0' && s[i] <= '9' ? (uint32_t)(s[i] - '0')
+                     : c >= 'a' && c <= 'f'     ? (uint32_t)(c - 'a' + 10)
+                                                : 99;
         if (d == 99) return 0;
         *cp = *cp * 16 + d;
     }
@@ -250,7 +258,8 @@ static bool bracket(struct kopi_jlexer *l, char c)
         if (l->n_closers == sizeof l->closers) return fail(l, l->pos, "too many nested brackets");
         l->closers[l->n_closers++] = close[o - open];
     } else if (strchr(close, c)) {
-        if (!l->n_closers || l->closers[l->n_closers - 1] != c) return fail(l, l->pos, "this bracket closes none that is open");
+        if (!l->n_closers || l->closers[l->n_closers - 1] != c)
+            return fail(l, l->pos, "this bracket closes none that is open");
         l->n_closers--;
     }
     return true;
@@ -263,7 +272,8 @@ static bool operator(struct kopi_jlexer *l)
     uint32_t start = l->pos, n = 1;
     for (size_t i = 0; i < sizeof two / sizeof *two; i++)
         if (at(l, two[i])) op = KOPI_J_OP2(two[i][0], two[i][1]), n = 2;
-    if (n == 1 && (!c || !strchr("+-/*%~[](){}><=.:|,", c))) return fail(l, start, "this character has no meaning here");
+    if (n == 1 && (!c || !strchr("+-/*%~[](){}><=.:|,", c)))
+        return fail(l, start, "this character has no meaning here");
     if (!bracket(l, c)) return false;
     struct kopi_jtoken *t = push(l, KOPI_T_OP, start);
     if (t) t->op = op;
@@ -278,7 +288,8 @@ static bool tag(struct kopi_jlexer *l, uint32_t start, bool is_variable)
     l->n_closers = 0;
     for (;;) {
         l->pos = skip_space(l, l->pos);
-        if (l->pos >= l->n) return fail(l, start, is_variable ? "this '{{' is never closed" : "this '{%' is never closed");
+        if (l->pos >= l->n)
+            return fail(l, start, is_variable ? "this '{{' is never closed" : "this '{%' is never closed");
         char c = l->src[l->pos], sign = c == '-' || (c == '+' && !is_variable) ? c : 0;
         if (!l->n_closers) {
             l->pos += sign != 0;

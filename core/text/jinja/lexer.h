@@ -5,16 +5,16 @@
 #include "text/jinja/ast.h"
 
 enum kopi_jtoken_type {
-    KOPI_T_TEXT,        /* s, n: output as it is, white space already trimmed */
-    KOPI_T_VAR_BEGIN,   /* {{ */
+    KOPI_T_TEXT,      /* s, n: output as it is, white space already trimmed */
+    KOPI_T_VAR_BEGIN, /* {{ */
     KOPI_T_VAR_END,
     KOPI_T_BLOCK_BEGIN, /* {% */
     KOPI_T_BLOCK_END,
-    KOPI_T_NAME,        /* s, n */
-    KOPI_T_STRING,      /* s, n: unescaped, in the arena */
+    KOPI_T_NAME,   /* s, n */
+    KOPI_T_STRING, /* s, n: unescaped, in the arena */
     KOPI_T_INT,
     KOPI_T_FLOAT,
-    KOPI_T_OP,          /* op */
+    KOPI_T_OP, /* op */
     KOPI_T_END
 };
 struct kopi_jtoken {
@@ -22,7 +22,10 @@ struct kopi_jtoken {
     uint16_t op;
     uint32_t pos;
     union {
-        struct { const char *s; uint32_t n; };
+        struct {
+            const char *s;
+            uint32_t n;
+        };
         int64_t i;
         double f;
     };

@@ -39,7 +39,7 @@ bool kopi__jiterate(struct kopi_jinja *j, const struct kopi_jval *v, struct kopi
         for (uint32_t i = 0; i < v->dict->n; i++)
             if (!kopi__jlist_push(j, l.list, v->dict->v[i].key)) return false;
         return true;
-    default: return kopi__jfail(j, "a %s has no items to run over", kopi__jtype_name(v));
+    default: return kopi__jfail(j, "%s has no items to run over", kopi__jtype_name(v));
     }
 }
 
@@ -50,7 +50,8 @@ bool kopi__jassign(struct kopi_jinja *j, const struct kopi_jnode *target, const 
         struct kopi_jval ns;
         if (!kopi__jvar_get(j, target->a->sym, &ns)) return false;
         if (ns.type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, &ns);
-        if (ns.type != KOPI_J_NAMESPACE) return kopi__jfail(j, "can't set an attribute of a %s, only of a namespace", kopi__jtype_name(&ns));
+        if (ns.type != KOPI_J_NAMESPACE)
+            return kopi__jfail(j, "can't set an attribute of %s, only of a namespace", kopi__jtype_name(&ns));
         return kopi__jdict_set(j, ns.dict, &target->val, *v);
     }
     struct kopi_jlist *items;
@@ -61,14 +62,16 @@ bool kopi__jassign(struct kopi_jinja *j, const struct kopi_jnode *target, const 
     return true;
 }
 
-/* ---- moving through the items ------------------------------------------------------------------------------------- */
+/* ---- moving through the items -------------------------------------------------------------------------------------
+ */
 
 /* Whether the loop's condition holds for v, judged in a scope of its own. */
 static bool passes(struct kopi_jinja *j, const struct kopi_jloop *l, const struct kopi_jval *v, bool *out)
 {
     struct kopi_jscope *scope = j->scope;
     struct kopi_jval c;
-    if (!kopi__jscope_push(j, l->outer) || !kopi__jassign(j, l->node->a, v) || !kopi__jeval(j, l->node->c, &c)) return false;
+    if (!kopi__jscope_push(j, l->outer) || !kopi__jassign(j, l->node->a, v) || !kopi__jeval(j, l->node->c, &c))
+        return false;
     j->scope = scope;
     *out = kopi__jtruth(&c);
     return true;
@@ -119,7 +122,8 @@ static bool remaining(struct kopi_jinja *j, struct kopi_jloop *l, int64_t *out)
     return true;
 }
 
-/* ---- the variable `loop` ------------------------------------------------------------------------------------------ */
+/* ---- the variable `loop` ------------------------------------------------------------------------------------------
+ */
 
 static bool cycle(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 {
@@ -141,12 +145,17 @@ static bool changed(struct kopi_jinja *j, const struct kopi_jargs *a, struct kop
     *out = kopi__jbool(!same);
     return true;
 }
-static const struct kopi_jbuiltin loop_methods[] = {{"cycle", "*", cycle}, {"changed", "*", changed}, {NULL, NULL, NULL}};
+static const struct kopi_jbuiltin loop_methods[] = {
+    {"cycle", "*", cycle},
+    {"changed", "*", changed},
+    {NULL, NULL, NULL},
+};
 
 bool kopi__jloop_attr(struct kopi_jinja *j, struct kopi_jloop *l, struct kopi_jstr name, struct kopi_jval *out)
 {
     static const struct kopi_jbuiltin *const tables[] = {loop_methods, NULL};
-    static const char *const names[] = {"index", "index0", "first", "depth", "depth0", "length", "revindex", "revindex0", "last", "previtem", "nextitem"};
+    static const char *const names[] = {"index",    "index0",    "first", "depth",    "depth0",  "length",
+                                        "revindex", "revindex0", "last",  "previtem", "nextitem"};
     enum { INDEX, INDEX0, FIRST, DEPTH, DEPTH0, LENGTH, REVINDEX, REVINDEX0, LAST, PREVITEM, NEXTITEM, N_NAMES };
     int64_t left = 0;
     int which = 0;
@@ -178,7 +187,8 @@ bool kopi__jloop_attr(struct kopi_jinja *j, struct kopi_jloop *l, struct kopi_js
     return true;
 }
 
-/* ---- the statement ------------------------------------------------------------------------------------------------ */
+/* ---- the statement ------------------------------------------------------------------------------------------------
+ */
 
 /* A fresh scope per iteration; its memory is used again unless a macro refers to it. */
 static bool begin_iteration(struct kopi_jinja *j, struct kopi_jloop *l, struct kopi_jscope **scope)
@@ -189,7 +199,8 @@ static bool begin_iteration(struct kopi_jinja *j, struct kopi_jloop *l, struct k
     (*scope)->n = 0;
     j->scope = *scope;
     if (!kopi__jassign(j, l->node->a, &l->current)) return false;
-    return j->sym_loop == UINT32_MAX || kopi__jvar_set(j, j->sym_loop, (struct kopi_jval){.type = KOPI_J_LOOP, .loop = l});
+    return j->sym_loop == UINT32_MAX ||
+           kopi__jvar_set(j, j->sym_loop, (struct kopi_jval){.type = KOPI_J_LOOP, .loop = l});
 }
 
 static enum kopi_jflow iterate(struct kopi_jinja *j, struct kopi_jloop *l)

@@ -4,7 +4,8 @@
 
 #define METHOD(name) static bool name(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 
-/* ---- lists -------------------------------------------------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------------------------------------------------
+ */
 
 METHOD(append)
 {
@@ -67,13 +68,23 @@ METHOD(count)
 }
 
 static const struct kopi_jbuiltin list_methods[] = {
-    {"append", "!object", append},  {"pop", "index", list_pop}, {"extend", "!iterable", extend},
-    {"insert", "!index !object", insert}, {"index", "!value", index_of}, {"count", "!value", count},
-    {"clear", NULL, NULL},          {"copy", NULL, NULL},       {"remove", NULL, NULL},
-    {"reverse", NULL, NULL},        {"sort", NULL, NULL},       {NULL, NULL, NULL}};
+    {"append", "!object", append},
+    {"pop", "index", list_pop},
+    {"extend", "!iterable", extend},
+    {"insert", "!index !object", insert},
+    {"index", "!value", index_of},
+    {"count", "!value", count},
+    {"clear", NULL, NULL},
+    {"copy", NULL, NULL},
+    {"remove", NULL, NULL},
+    {"reverse", NULL, NULL},
+    {"sort", NULL, NULL},
+    {NULL, NULL, NULL},
+};
 const struct kopi_jbuiltin *const kopi__jlist_methods[] = {list_methods, NULL};
 
-/* ---- dictionaries ------------------------------------------------------------------------------------------------- */
+/* ---- dictionaries -------------------------------------------------------------------------------------------------
+ */
 
 METHOD(get)
 {
@@ -114,7 +125,8 @@ METHOD(dict_pop)
 METHOD(update)
 {
     *out = kopi__jnone();
-    if (a->call->n_pos > 1 || (a->call->n_pos && a->call->pos[0].type != KOPI_J_DICT)) return kopi__jfail(j, "update needs a dictionary");
+    if (a->call->n_pos > 1 || (a->call->n_pos && a->call->pos[0].type != KOPI_J_DICT))
+        return kopi__jfail(j, "update needs a dictionary");
     for (uint32_t i = 0; a->call->n_pos && i < a->call->pos[0].dict->n; i++) {
         struct kopi_jpair p = a->call->pos[0].dict->v[i];
         if (!kopi__jdict_set(j, a->self.dict, &p.key, p.value)) return false;
@@ -132,8 +144,17 @@ METHOD(setdefault)
 }
 
 static const struct kopi_jbuiltin dict_methods[] = {
-    {"get", "!key default", get}, {"items", "", items},     {"keys", "", keys},
-    {"values", "", values},       {"pop", "!key default", dict_pop}, {"update", "*", update},
-    {"setdefault", "!key default", setdefault}, {"clear", NULL, NULL}, {"copy", NULL, NULL},
-    {"fromkeys", NULL, NULL},     {"popitem", NULL, NULL},  {NULL, NULL, NULL}};
+    {"get", "!key default", get},
+    {"items", "", items},
+    {"keys", "", keys},
+    {"values", "", values},
+    {"pop", "!key default", dict_pop},
+    {"update", "*", update},
+    {"setdefault", "!key default", setdefault},
+    {"clear", NULL, NULL},
+    {"copy", NULL, NULL},
+    {"fromkeys", NULL, NULL},
+    {"popitem", NULL, NULL},
+    {NULL, NULL, NULL},
+};
 const struct kopi_jbuiltin *const kopi__jdict_methods[] = {dict_methods, NULL};

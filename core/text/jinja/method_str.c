@@ -40,7 +40,8 @@ static bool affix(struct kopi_jinja *j, const struct kopi_jargs *a, bool at_end,
     for (uint32_t i = 0; i < l->n && !found; i++) {
         if (l->v[i].type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, &l->v[i]);
         if (l->v[i].type != KOPI_J_STRING)
-            return kopi__jfail(j, "%s needs a str, not %s", at_end ? "endswith" : "startswith", kopi__jtype_name(&l->v[i]));
+            return kopi__jfail(j, "%s needs a str, not %s", at_end ? "endswith" : "startswith",
+                               kopi__jtype_name(&l->v[i]));
         if (!kopi__jwork(&j->arena, 1 + l->v[i].s.len / 64)) return false;
         found = has_affix(a->self.s, l->v[i].s, at_end);
     }
@@ -79,7 +80,8 @@ METHOD(join)
     *out = kopi__jstring((struct kopi_jstr){0});
     if (!kopi__jiterate(j, &a->v[0], &l)) return false;
     for (uint32_t i = 0; i < l->n; i++)
-        if (l->v[i].type != KOPI_J_STRING) return kopi__jfail(j, "join: item %u is a %s, not a str", i, kopi__jtype_name(&l->v[i]));
+        if (l->v[i].type != KOPI_J_STRING)
+            return kopi__jfail(j, "join: item %u is %s, not str", i, kopi__jtype_name(&l->v[i]));
     return kopi__jjoin(j, a->self.s, l, NULL, &out->s);
 }
 
@@ -103,7 +105,8 @@ METHOD(count)
     return true;
 }
 
-/* ---- split -------------------------------------------------------------------------------------------------------- */
+/* ---- split --------------------------------------------------------------------------------------------------------
+ */
 
 static bool push(struct kopi_jinja *j, struct kopi_jval *l, struct kopi_jstr s, uint32_t from, uint32_t to)
 {
@@ -122,7 +125,8 @@ static bool split_space(struct kopi_jinja *j, struct kopi_jstr s, int64_t limit,
     s = kopi__jstr_strip(s, NULL, false, limit != 0 || s.len == 0);
     return s.len == 0 || push(j, out, s, 0, s.len);
 }
-static bool split_at(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr sep, int64_t limit, struct kopi_jval *out)
+static bool split_at(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr sep, int64_t limit,
+                     struct kopi_jval *out)
 {
     uint32_t from = 0;
     for (int64_t hit; limit != 0 && (hit = kopi__jstr_find(s, sep, from)) >= 0; limit--) {
@@ -132,7 +136,8 @@ static bool split_at(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr 
     return push(j, out, s, from, s.len);
 }
 /* From the right: the parts are found last first and then turned round. */
-static bool rsplit_at(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr sep, int64_t limit, struct kopi_jval *out)
+static bool rsplit_at(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr sep, int64_t limit,
+                      struct kopi_jval *out)
 {
     uint32_t end = s.len;
     for (uint32_t at = s.len; limit != 0 && at >= sep.len; at--) {
@@ -157,7 +162,8 @@ static bool split_by(struct kopi_jinja *j, const struct kopi_jargs *a, bool righ
     bool given = a->given[0] && a->v[0].type != KOPI_J_NONE;
     if ((given && !kopi__jarg_str(j, a, 0, &sep)) || !kopi__jarg_int(j, a, 1, -1, &limit)) return false;
     if (given && sep.len == 0) return kopi__jfail(j, "split: the separator is empty");
-    if (right && !given && limit >= 0) return kopi__jfail(j, "rsplit without a separator but with a limit is not supported");
+    if (right && !given && limit >= 0)
+        return kopi__jfail(j, "rsplit without a separator but with a limit is not supported");
     if (!kopi__jlist_new(j, KOPI_J_LIST, 0, out)) return false;
     if (!kopi__jwork(&j->arena, a->self.s.len / 8 + (right ? (uint64_t)a->self.s.len * sep.len / 64 : 0))) return false;
     if (!given) return split_space(j, a->self.s, limit, out);
@@ -173,7 +179,8 @@ METHOD(splitlines)
 
 METHOD(format) { return kopi__jbraces(j, a->self.s, a->call, out); }
 
-/* ---- questions ---------------------------------------------------------------------------------------------------- */
+/* ---- questions ----------------------------------------------------------------------------------------------------
+ */
 
 static bool all_chars(struct kopi_jinja *j, const struct kopi_jargs *a, bool (*ok)(uint32_t), struct kopi_jval *out)
 {
@@ -214,11 +221,31 @@ static const struct kopi_jbuiltin methods[] = {
     {"format", "*", format},
     {"isdigit", "", only_digits},
     {"isspace", "", only_space},
-    {"casefold", NULL, NULL},   {"center", NULL, NULL},       {"encode", NULL, NULL},    {"expandtabs", NULL, NULL},
-    {"index", NULL, NULL},      {"isalnum", NULL, NULL},      {"isalpha", NULL, NULL},   {"isascii", NULL, NULL},
-    {"isdecimal", NULL, NULL},  {"isidentifier", NULL, NULL}, {"islower", NULL, NULL},   {"isnumeric", NULL, NULL},
-    {"isprintable", NULL, NULL}, {"istitle", NULL, NULL},     {"isupper", NULL, NULL},   {"ljust", NULL, NULL},
-    {"maketrans", NULL, NULL},  {"partition", NULL, NULL},    {"rfind", NULL, NULL},     {"rindex", NULL, NULL},
-    {"rjust", NULL, NULL},      {"rpartition", NULL, NULL},   {"swapcase", NULL, NULL},  {"translate", NULL, NULL},
-    {"zfill", NULL, NULL},      {NULL, NULL, NULL}};
+    {"casefold", NULL, NULL},
+    {"center", NULL, NULL},
+    {"encode", NULL, NULL},
+    {"expandtabs", NULL, NULL},
+    {"index", NULL, NULL},
+    {"isalnum", NULL, NULL},
+    {"isalpha", NULL, NULL},
+    {"isascii", NULL, NULL},
+    {"isdecimal", NULL, NULL},
+    {"isidentifier", NULL, NULL},
+    {"islower", NULL, NULL},
+    {"isnumeric", NULL, NULL},
+    {"isprintable", NULL, NULL},
+    {"istitle", NULL, NULL},
+    {"isupper", NULL, NULL},
+    {"ljust", NULL, NULL},
+    {"maketrans", NULL, NULL},
+    {"partition", NULL, NULL},
+    {"rfind", NULL, NULL},
+    {"rindex", NULL, NULL},
+    {"rjust", NULL, NULL},
+    {"rpartition", NULL, NULL},
+    {"swapcase", NULL, NULL},
+    {"translate", NULL, NULL},
+    {"zfill", NULL, NULL},
+    {NULL, NULL, NULL},
+};
 const struct kopi_jbuiltin *const kopi__jstr_methods[] = {methods, NULL};

@@ -62,20 +62,17 @@ static bool float_arith(struct kopi_jinja *j, uint16_t op, double x, double y, d
     }
     return true;
 }
-static bool number_arith(struct kopi_jinja *j, uint16_t op, const struct kopi_jval *x, const struct kopi_jval *y, struct kopi_jval *out)
+static bool number_arith(struct kopi_jinja *j, uint16_t op, const struct kopi_jval *x, const struct kopi_jval *y,
+                         struct kopi_jval *out)
 {
     bool floats = x->type == KOPI_J_FLOAT || y->type == KOPI_J_FLOAT || op == '/';
-    uint8_t outside = x->outside | y->outside;
+    struct kopi_jval r = {.type = KOPI_J_INT, .outside = x->outside | y->outside};
     if (op == KOPI_J_OP2('*', '*') && !floats && kopi__jas_int(y) < 0) floats = true;
-    if (floats) {
-        *out = kopi__jfloat(0);
-        if (!float_arith(j, op, kopi__jas_float(x), kopi__jas_float(y), &out->f)) return false;
-    } else {
-        *out = kopi__jint(0);
-        if (!int_arith(j, op, kopi__jas_int(x), kopi__jas_int(y), &out->i)) return false;
-    }
-    out->outside = outside;
-    return true;
+    if (floats) r.type = KOPI_J_FLOAT;
+    bool ok = floats ? float_arith(j, op, kopi__jas_float(x), kopi__jas_float(y), &r.f)
+                     : int_arith(j, op, kopi__jas_int(x), kopi__jas_int(y), &r.i);
+    if (ok) *out = r; /* out may be x or y */
+    return ok;
 }
 
 static bool add_lists(struct kopi_jinja *j, const struct kopi_jval *x, const struct kopi_jval *y, struct kopi_jval *out)
@@ -108,7 +105,8 @@ static bool repeat(struct kopi_jinja *j, const struct kopi_jval *x, int64_t n, s
 
 static bool whole(const struct kopi_jval *v) { return v->type == KOPI_J_INT || v->type == KOPI_J_BOOL; }
 
-bool kopi__jarith(struct kopi_jinja *j, uint16_t op, const struct kopi_jval *x, const struct kopi_jval *y, struct kopi_jval *out)
+bool kopi__jarith(struct kopi_jinja *j, uint16_t op, const struct kopi_jval *x, const struct kopi_jval *y,
+                  struct kopi_jval *out)
 {
     if (kopi__jis_number(x) && kopi__jis_number(y)) return number_arith(j, op, x, y, out);
     if (op == '+' && x->type == KOPI_J_STRING && y->type == KOPI_J_STRING) {
@@ -116,13 +114,15 @@ bool kopi__jarith(struct kopi_jinja *j, uint16_t op, const struct kopi_jval *x, 
         return kopi__jstr_concat(&j->arena, x->s, y->s, &out->s);
     }
     if (op == '+' && kopi__jis_seq(x) && x->type == y->type) return add_lists(j, x, y, out);
-    if (op == '*' && whole(y) && (x->type == KOPI_J_STRING || kopi__jis_seq(x))) return repeat(j, x, kopi__jas_int(y), out);
-    if (op == '*' && whole(x) && (y->type == KOPI_J_STRING || kopi__jis_seq(y))) return repeat(j, y, kopi__jas_int(x), out);
+    if (op == '*' && whole(y) && (x->type == KOPI_J_STRING || kopi__jis_seq(x)))
+        return repeat(j, x, kopi__jas_int(y), out);
+    if (op == '*' && whole(x) && (y->type == KOPI_J_STRING || kopi__jis_seq(y)))
+        return repeat(j, y, kopi__jas_int(x), out);
     if (op == '%' && x->type == KOPI_J_STRING) return kopi__jpercent(j, x->s, y, out);
     if (x->type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, x);
     if (y->type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, y);
-    return kopi__jfail(j, "%s %c%.*s %s has no meaning", kopi__jtype_name(x), op & 255, op >> 8 != 0, (char[]){(char)(op >> 8), 0},
-                       kopi__jtype_name(y));
+    return kopi__jfail(j, "%s %c%.*s %s has no meaning", kopi__jtype_name(x), op & 255, op >> 8 != 0,
+                       (char[]){(char)(op >> 8), 0}, kopi__jtype_name(y));
 }
 
 bool kopi__jcompare(struct kopi_jinja *j, uint16_t op, const struct kopi_jval *x, const struct kopi_jval *y, bool *out)
@@ -148,7 +148,8 @@ bool kopi__jcompare(struct kopi_jinja *j, uint16_t op, const struct kopi_jval *x
     return true;
 }
 
-/* ---- slices ------------------------------------------------------------------------------------------------------- */
+/* ---- slices -------------------------------------------------------------------------------------------------------
+ */
 
 /* Python's rules: negative counts from the end, then clipped to the range that the direction allows. */
 static int64_t clip(const struct kopi_jval *v, int64_t n, int64_t missing, bool backwards)
@@ -161,7 +162,8 @@ static int64_t clip(const struct kopi_jval *v, int64_t n, int64_t missing, bool 
     return backwards && i >= n ? n - 1 : i;
 }
 
-static bool slice_string(struct kopi_jinja *j, struct kopi_jstr s, int64_t from, int64_t to, int64_t step, struct kopi_jval *out)
+static bool slice_string(struct kopi_jinja *j, struct kopi_jstr s, int64_t from, int64_t to, int64_t step,
+                         struct kopi_jval *out)
 {
     *out = kopi__jstring((struct kopi_jstr){0});
     if (!kopi__jwork(&j->arena, s.len / 16)) return false;
@@ -184,7 +186,8 @@ static bool slice_string(struct kopi_jinja *j, struct kopi_jstr s, int64_t from,
     return true;
 }
 
-bool kopi__jslice(struct kopi_jinja *j, const struct kopi_jval *object, const struct kopi_jval part[3], struct kopi_jval *out)
+bool kopi__jslice(struct kopi_jinja *j, const struct kopi_jval *object, const struct kopi_jval part[3],
+                  struct kopi_jval *out)
 {
     if (object->type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, object);
     if (object->type != KOPI_J_STRING && !kopi__jis_seq(object)) {
@@ -201,7 +204,8 @@ bool kopi__jslice(struct kopi_jinja *j, const struct kopi_jval *object, const st
     if (step == 0) return kopi__jfail(j, "the step of a slice can't be 0");
     if (step > n) step = n + 1; /* the same elements, and no overflow */
     if (step < -n) step = -n - 1;
-    int64_t from = clip(&part[0], n, step < 0 ? n - 1 : 0, step < 0), to = clip(&part[1], n, step < 0 ? -1 : n, step < 0);
+    int64_t from = clip(&part[0], n, step < 0 ? n - 1 : 0, step < 0),
+            to = clip(&part[1], n, step < 0 ? -1 : n, step < 0);
     if (object->type == KOPI_J_STRING) return slice_string(j, object->s, from, to, step, out);
     if (!kopi__jlist_new(j, object->type, 0, out)) return false;
     for (int64_t i = from; step > 0 ? i < to : i > to; i += step)

@@ -33,16 +33,19 @@ const struct kopi_jnode *kopi__jparse_fail(struct kopi_jparser *p, uint32_t pos,
 
 const char *kopi__jtoken_text(const struct kopi_jtoken *t, char buf[48])
 {
-    static const char *const name[] = {[KOPI_T_TEXT] = "text",         [KOPI_T_VAR_BEGIN] = "'{{'", [KOPI_T_VAR_END] = "'}}'",
-                                       [KOPI_T_BLOCK_BEGIN] = "'{%'",  [KOPI_T_BLOCK_END] = "'%}'", [KOPI_T_STRING] = "a string",
-                                       [KOPI_T_INT] = "a number",      [KOPI_T_FLOAT] = "a number", [KOPI_T_END] = "the end of the template"};
+    static const char *const name[] = {
+        [KOPI_T_TEXT] = "text",        [KOPI_T_VAR_BEGIN] = "'{{'", [KOPI_T_VAR_END] = "'}}'",
+        [KOPI_T_BLOCK_BEGIN] = "'{%'", [KOPI_T_BLOCK_END] = "'%}'", [KOPI_T_STRING] = "a string",
+        [KOPI_T_INT] = "a number",     [KOPI_T_FLOAT] = "a number", [KOPI_T_END] = "the end of the template"};
     if (t->type == KOPI_T_NAME) snprintf(buf, 48, "'%.*s'", t->n < 40 ? (int)t->n : 40, t->s);
-    else if (t->type == KOPI_T_OP) snprintf(buf, 48, "'%c%.1s'", t->op & 255, t->op >> 8 ? (char[2]){(char)(t->op >> 8)} : "");
+    else if (t->type == KOPI_T_OP)
+        snprintf(buf, 48, "'%c%.1s'", t->op & 255, t->op >> 8 ? (char[2]){(char)(t->op >> 8)} : "");
     else return name[t->type];
     return buf;
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------------------------- */
+/* ---- tokens -------------------------------------------------------------------------------------------------------
+ */
 
 bool kopi__jis_name(const struct kopi_jtoken *t, const char *name)
 {
@@ -105,7 +108,8 @@ static bool intern(struct kopi_jparser *p, const char *s, uint32_t n, struct kop
     }
     *sym = p->n_symbols;
     if (!kopi__jstr_ref(&p->t->arena, s, n, KOPI_J_TEMPLATE, name)) return false;
-    if (!kopi__jgrow(&p->t->arena, (void **)&p->symbols, p->n_symbols, &p->cap_symbols, sizeof *p->symbols)) return false;
+    if (!kopi__jgrow(&p->t->arena, (void **)&p->symbols, p->n_symbols, &p->cap_symbols, sizeof *p->symbols))
+        return false;
     p->symbols[p->n_symbols++] = *name;
     p->table[h] = p->n_symbols;
     return true;
@@ -120,7 +124,8 @@ bool kopi__jexpect_name(struct kopi_jparser *p, struct kopi_jval *name, uint32_t
     return true;
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------------------------
+ */
 
 bool kopi__jnest(struct kopi_jparser *p)
 {
@@ -154,17 +159,18 @@ const struct kopi_jnode *kopi__jfinish(struct kopi_jparser *p, struct kopi_jnode
     return kopi__jparse_fail(p, n->pos, "the expression has more than %d steps", KOPI_J_MAX_NODE_DEPTH);
 }
 
-/* ---- statements --------------------------------------------------------------------------------------------------- */
+/* ---- statements ---------------------------------------------------------------------------------------------------
+ */
 
 typedef const struct kopi_jnode *statement_fn(struct kopi_jparser *p, struct kopi_jnode *n);
-static const struct kopi_jnode *body(struct kopi_jparser *p, const char *const *ends);
+static const struct kopi_jnode *body(struct kopi_jparser *p, const char *const *ends, uint32_t opened);
 
-/* Body up to {% end %}, which is consumed. */
-static const struct kopi_jnode *body_to(struct kopi_jparser *p, const char *end)
+/* Body up to {% end %}, which is consumed; opened: where the block began. */
+static const struct kopi_jnode *body_to(struct kopi_jparser *p, const char *end, uint32_t opened)
 {
     const char *const ends[] = {end, NULL};
     if (!kopi__jnest(p)) return NULL;
-    const struct kopi_jnode *b = expect_end(p) ? body(p, ends) : NULL;
+    const struct kopi_jnode *b = expect_end(p) ? body(p, ends, opened) : NULL;
     p->nesting--;
     if (!b) return NULL;
     p->tok++;
@@ -173,15 +179,15 @@ static const struct kopi_jnode *body_to(struct kopi_jparser *p, const char *end)
 
 static const struct kopi_jnode *parse_if(struct kopi_jparser *p, struct kopi_jnode *n)
 {
-    static const char *const ends[] = {"elif", "else", "endif", NULL};
+    static const char *const ends[] = {"endif", "elif", "else", NULL};
     uint32_t cap = 0;
     if (!kopi__jnest(p)) return NULL;
     do {
         if (!kopi__jadd_child(p, n, &cap, kopi__jparse_tuple(p, false)) || !expect_end(p)) return NULL;
-        if (!kopi__jadd_child(p, n, &cap, body(p, ends))) return NULL;
+        if (!kopi__jadd_child(p, n, &cap, body(p, ends, n->pos))) return NULL;
     } while (kopi__jskip_name(p, "elif"));
     p->nesting--;
-    if (kopi__jskip_name(p, "else")) return (n->c = body_to(p, "endif")) ? kopi__jfinish(p, n) : NULL;
+    if (kopi__jskip_name(p, "else")) return (n->c = body_to(p, "endif", n->pos)) ? kopi__jfinish(p, n) : NULL;
     p->tok++;
     return expect_end(p) ? kopi__jfinish(p, n) : NULL;
 }
@@ -194,13 +200,15 @@ static const struct kopi_jnode *parse_for(struct kopi_jparser *p, struct kopi_jn
     if (!kopi__jskip_name(p, "in")) return unexpected(p, "'in'"), NULL;
     if (!(n->b = kopi__jparse_tuple(p, false))) return NULL;
     if (kopi__jskip_name(p, "if") && !(n->c = kopi__jparse_expr(p))) return NULL;
-    if (kopi__jis_name(p->tok, "recursive")) return kopi__jparse_fail(p, p->tok->pos, "recursive loops are not supported");
+    if (kopi__jis_name(p->tok, "recursive"))
+        return kopi__jparse_fail(p, p->tok->pos, "recursive loops are not supported");
     if (!kopi__jnest(p)) return NULL;
     p->loops++;
-    if (!expect_end(p) || !kopi__jadd_child(p, n, &cap, body(p, ends))) return NULL;
+    if (!expect_end(p) || !kopi__jadd_child(p, n, &cap, body(p, ends, n->pos))) return NULL;
     p->loops--;
     p->nesting--;
-    if (kopi__jskip_name(p, "else")) return kopi__jadd_child(p, n, &cap, body_to(p, "endfor")) ? kopi__jfinish(p, n) : NULL;
+    if (kopi__jskip_name(p, "else"))
+        return kopi__jadd_child(p, n, &cap, body_to(p, "endfor", n->pos)) ? kopi__jfinish(p, n) : NULL;
     p->tok++;
     return expect_end(p) ? kopi__jfinish(p, n) : NULL;
 }
@@ -210,16 +218,20 @@ static const struct kopi_jnode *closed_body(struct kopi_jparser *p, struct kopi_
 {
     unsigned loops = p->loops;
     p->loops = 0;
-    n->c = body_to(p, end);
+    n->c = body_to(p, end, n->pos);
     p->loops = loops;
     return n->c ? kopi__jfinish(p, n) : NULL;
 }
-static const struct kopi_jnode *captured(struct kopi_jparser *p) { return kopi__jnode(p, KOPI_N_CAPTURED, p->tok->pos); }
+static const struct kopi_jnode *captured(struct kopi_jparser *p)
+{
+    return kopi__jnode(p, KOPI_N_CAPTURED, p->tok->pos);
+}
 
 static const struct kopi_jnode *parse_set(struct kopi_jparser *p, struct kopi_jnode *n)
 {
     if (!(n->a = kopi__jparse_target(p, true))) return NULL;
-    if (kopi__jskip_op(p, '=')) return (n->b = kopi__jparse_tuple(p, true)) && expect_end(p) ? kopi__jfinish(p, n) : NULL;
+    if (kopi__jskip_op(p, '='))
+        return (n->b = kopi__jparse_tuple(p, true)) && expect_end(p) ? kopi__jfinish(p, n) : NULL;
     n->kind = KOPI_N_SET_BLOCK;
     n->b = captured(p);
     if (kopi__jskip_op(p, '|')) n->b = kopi__jparse_filters(p, n->b);
@@ -237,7 +249,8 @@ static bool parameters(struct kopi_jparser *p, struct kopi_jnode *n)
         struct kopi_jnode *k = kopi__jnode(p, KOPI_N_NAMED, p->tok->pos);
         if (!k || !kopi__jexpect_name(p, &k->val, &k->sym)) return false;
         bool has = kopi__jskip_op(p, '=');
-        if (defaults && !has) return kopi__jparse_fail(p, k->pos, "a parameter without a default follows one with a default") != NULL;
+        if (defaults && !has)
+            return kopi__jparse_fail(p, k->pos, "a parameter without a default follows one with a default") != NULL;
         defaults = has;
         if (has && !(k->a = kopi__jparse_expr(p))) return false;
         if (!kopi__jadd_child(p, n, &cap, kopi__jfinish(p, k))) return false;
@@ -263,7 +276,10 @@ static const struct kopi_jnode *parse_filter_block(struct kopi_jparser *p, struc
     if (!(n->b = captured(p)) || !(n->b = kopi__jparse_filters(p, n->b))) return NULL;
     return closed_body(p, n, "endfilter");
 }
-static const struct kopi_jnode *parse_generation(struct kopi_jparser *p, struct kopi_jnode *n) { return closed_body(p, n, "endgeneration"); }
+static const struct kopi_jnode *parse_generation(struct kopi_jparser *p, struct kopi_jnode *n)
+{
+    return closed_body(p, n, "endgeneration");
+}
 
 static const struct kopi_jnode *parse_with(struct kopi_jparser *p, struct kopi_jnode *n)
 {
@@ -279,18 +295,23 @@ static const struct kopi_jnode *parse_with(struct kopi_jparser *p, struct kopi_j
         set->a = target;
         if (!kopi__jadd_child(p, n, &cap, kopi__jfinish(p, set))) return NULL;
     }
-    return (n->c = body_to(p, "endwith")) ? kopi__jfinish(p, n) : NULL;
+    return (n->c = body_to(p, "endwith", n->pos)) ? kopi__jfinish(p, n) : NULL;
 }
 
 static const struct kopi_jnode *leave_loop(struct kopi_jparser *p, struct kopi_jnode *n)
 {
-    if (!p->loops) return kopi__jparse_fail(p, n->pos, "'%s' outside of a loop", n->kind == KOPI_N_BREAK ? "break" : "continue");
+    if (!p->loops)
+        return kopi__jparse_fail(p, n->pos, "'%s' outside of a loop", n->kind == KOPI_N_BREAK ? "break" : "continue");
     return expect_end(p) ? n : NULL;
 }
 
 static const struct kopi_jnode *statement(struct kopi_jparser *p)
 {
-    static const struct { const char *word; enum kopi_jkind kind; statement_fn *parse; } known[] = {
+    static const struct {
+        const char *word;
+        enum kopi_jkind kind;
+        statement_fn *parse;
+    } known[] = {
         {"if", KOPI_N_IF, parse_if},
         {"for", KOPI_N_FOR, parse_for},
         {"set", KOPI_N_SET, parse_set},
@@ -330,8 +351,9 @@ static const struct kopi_jnode *literal_text(struct kopi_jparser *p)
     return n;
 }
 
-/* Statements up to a tag that starts with one of `ends`, whose name becomes the current token; ends NULL: up to the end. */
-static const struct kopi_jnode *body(struct kopi_jparser *p, const char *const *ends)
+/* Statements up to a tag that starts with one of `ends` (the closing one first), whose name becomes the current token;
+ * ends NULL: up to the end. */
+static const struct kopi_jnode *body(struct kopi_jparser *p, const char *const *ends, uint32_t opened)
 {
     struct kopi_jnode *n = kopi__jnode(p, KOPI_N_BODY, p->tok->pos);
     uint32_t cap = 0;
@@ -341,7 +363,7 @@ static const struct kopi_jnode *body(struct kopi_jparser *p, const char *const *
         uint8_t type = p->tok->type;
         if (type == KOPI_T_END) {
             if (!ends) return kopi__jfinish(p, n);
-            return kopi__jparse_fail(p, n->pos, "the block that starts here is never closed: '%s' is missing", ends[2] ? ends[2] : ends[0]);
+            return kopi__jparse_fail(p, opened, "the block that starts here is never closed: '%s' is missing", ends[0]);
         }
         if (type == KOPI_T_BLOCK_BEGIN) {
             p->tok++;
@@ -356,7 +378,8 @@ static const struct kopi_jnode *body(struct kopi_jparser *p, const char *const *
     }
 }
 
-/* ---- a whole template --------------------------------------------------------------------------------------------- */
+/* ---- a whole template ---------------------------------------------------------------------------------------------
+ */
 
 /* Line ends become \n, and one at the very end goes. */
 static const char *normalized(struct kopi_jarena *a, const char *s, size_t n, uint32_t *out_n)
@@ -379,7 +402,7 @@ static bool parse(struct kopi_jtemplate *t, const char *source, size_t n, kopi_e
     struct kopi_jlexer l = {.arena = &t->arena, .src = t->source, .n = t->n, .err = err};
     if (!kopi__jlex(&l)) return false;
     struct kopi_jparser p = {.t = t, .tok = l.tok, .err = err};
-    t->root = body(&p, NULL);
+    t->root = body(&p, NULL, 0);
     t->symbols = p.symbols;
     t->n_symbols = p.n_symbols;
     return t->root != NULL;
@@ -388,7 +411,9 @@ static bool parse(struct kopi_jtemplate *t, const char *source, size_t n, kopi_e
 kopi_status kopi__jtemplate_parse(const char *source, size_t n, struct kopi_jtemplate **out, kopi_error *err)
 {
     *out = NULL;
-    if (n > MAX_SOURCE) return kopi__fail(err, KOPI_E_MODEL, "the chat template has %zu bytes, at most %d are supported", n, MAX_SOURCE);
+    if (n > MAX_SOURCE)
+        return kopi__fail(err, KOPI_E_MODEL, "the chat template has %zu bytes, at most %d are supported", n,
+                          MAX_SOURCE);
     if (!kopi__utf8_valid(source, n)) return kopi__fail(err, KOPI_E_MODEL, "the chat template is not valid UTF-8");
     struct kopi_jtemplate *t = kopi__calloc(1, sizeof *t);
     if (!t) return kopi__nomem(err, "the chat template");
@@ -400,7 +425,9 @@ kopi_status kopi__jtemplate_parse(const char *source, size_t n, struct kopi_jtem
     enum kopi_jstop stop = t->arena.stop;
     kopi__jtemplate_free(t);
     if (stop == KOPI_JSTOP_NOMEM) return kopi__nomem(err, "the chat template");
-    if (stop) return kopi__fail(err, KOPI_E_MODEL, "the chat template takes more than %d MiB once parsed", MAX_PARSE_BYTES >> 20);
+    if (stop)
+        return kopi__fail(err, KOPI_E_MODEL, "the chat template takes more than %d MiB once parsed",
+                          MAX_PARSE_BYTES >> 20);
     return KOPI_E_MODEL;
 }
 void kopi__jtemplate_free(struct kopi_jtemplate *t)

@@ -25,7 +25,10 @@ const struct kopi_jnode *kopi__jparse_fail(struct kopi_jparser *p, uint32_t pos,
 /* "'endif'", "end of the tag", ...: the current token, for messages. */
 const char *kopi__jtoken_text(const struct kopi_jtoken *t, char buf[48]);
 
-static inline bool kopi__jis_op(const struct kopi_jparser *p, uint16_t op) { return p->tok->type == KOPI_T_OP && p->tok->op == op; }
+static inline bool kopi__jis_op(const struct kopi_jparser *p, uint16_t op)
+{
+    return p->tok->type == KOPI_T_OP && p->tok->op == op;
+}
 bool kopi__jis_name(const struct kopi_jtoken *t, const char *name);
 bool kopi__jskip_op(struct kopi_jparser *p, uint16_t op);
 bool kopi__jskip_name(struct kopi_jparser *p, const char *name);

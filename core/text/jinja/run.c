@@ -37,7 +37,9 @@ kopi_status kopi__jinja_settle(struct kopi_jinja *j)
     switch (j->arena.stop) {
     case KOPI_JSTOP_NONE: break;
     case KOPI_JSTOP_NOMEM: store(j, KOPI_E_NOMEM, NULL); break;
-    case KOPI_JSTOP_BYTES: kopi__jfail(j, "the template takes more than %d MiB of memory", KOPI_J_MAX_BYTES >> 20); break;
+    case KOPI_JSTOP_BYTES:
+        kopi__jfail(j, "the template takes more than %d MiB of memory", KOPI_J_MAX_BYTES >> 20);
+        break;
     case KOPI_JSTOP_WORK: kopi__jfail(j, "the template takes more than %d steps", KOPI_J_MAX_WORK); break;
     }
     return j->status;
@@ -46,7 +48,8 @@ kopi_status kopi__jinja_settle(struct kopi_jinja *j)
 bool kopi__jenter(struct kopi_jinja *j)
 {
     if (!kopi__jwork(&j->arena, 1)) return false;
-    if (j->depth >= KOPI_J_MAX_DEPTH) return kopi__jfail(j, "more than %d evaluations inside each other", KOPI_J_MAX_DEPTH);
+    if (j->depth >= KOPI_J_MAX_DEPTH)
+        return kopi__jfail(j, "more than %d evaluations inside each other", KOPI_J_MAX_DEPTH);
     j->depth++;
     return true;
 }

@@ -7,7 +7,8 @@ static enum kopi_jflow next_if(bool ok) { return ok ? KOPI_JFLOW_NEXT : KOPI_JFL
 
 static bool within_limit(struct kopi_jinja *j)
 {
-    return j->out->used <= KOPI_J_MAX_OUTPUT || kopi__jfail(j, "the template writes more than %d MiB", KOPI_J_MAX_OUTPUT >> 20);
+    return j->out->used <= KOPI_J_MAX_OUTPUT ||
+           kopi__jfail(j, "the template writes more than %d MiB", KOPI_J_MAX_OUTPUT >> 20);
 }
 
 static enum kopi_jflow exec_body(struct kopi_jinja *j, const struct kopi_jnode *n)
@@ -130,7 +131,8 @@ enum kopi_jflow kopi__jexec(struct kopi_jinja *j, const struct kopi_jnode *n)
         [KOPI_N_FILTER_BLOCK - KOPI_N_BODY] = exec_filter_block,
         [KOPI_N_SCOPE - KOPI_N_BODY] = exec_scope,
         [KOPI_N_BREAK - KOPI_N_BODY] = exec_break,
-        [KOPI_N_CONTINUE - KOPI_N_BODY] = exec_break};
+        [KOPI_N_CONTINUE - KOPI_N_BODY] = exec_break,
+    };
     const struct kopi_jnode *before = j->at;
     j->at = n;
     if (!kopi__jenter(j)) return KOPI_JFLOW_FAILED;

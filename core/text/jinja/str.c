@@ -150,7 +150,8 @@ bool kopi__jstr_eq(struct kopi_jstr x, struct kopi_jstr y)
 int kopi__jstr_cmp(struct kopi_jstr x, struct kopi_jstr y)
 {
     int c = memcmp(kopi__jstr_data(x), kopi__jstr_data(y), x.len < y.len ? x.len : y.len);
-    return c ? c : (x.len > y.len) - (x.len < y.len);
+    if (c) return c < 0 ? -1 : 1;
+    return (x.len > y.len) - (x.len < y.len);
 }
 int64_t kopi__jstr_find(struct kopi_jstr s, struct kopi_jstr what, uint32_t from)
 {
@@ -206,13 +207,14 @@ bool kopi__jchar_line_end(uint32_t cp)
 bool kopi__jchar_printable(uint32_t cp)
 {
     /* categories Cc, Cf, Zl, Zp, Co and every Zs but the space */
-    static const struct { uint32_t first, last; } no[] = {
-        {0, 0x1f},         {0x7f, 0xa0},       {0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},
-        {0x6dd, 0x6dd},    {0x70f, 0x70f},     {0x890, 0x891},     {0x8e2, 0x8e2},     {0x1680, 0x1680},
-        {0x180e, 0x180e},  {0x2000, 0x200f},   {0x2028, 0x202f},   {0x205f, 0x206f},   {0x3000, 0x3000},
-        {0xe000, 0xf8ff},  {0xfeff, 0xfeff},   {0xfff0, 0xfffb},   {0xfffe, 0xffff},   {0x110bd, 0x110bd},
-        {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe00ff},
-        {0xf0000, 0x10ffff}};
+    static const struct {
+        uint32_t first, last;
+    } no[] = {{0, 0x1f},          {0x7f, 0xa0},       {0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},
+              {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},     {0x8e2, 0x8e2},     {0x1680, 0x1680},
+              {0x180e, 0x180e},   {0x2000, 0x200f},   {0x2028, 0x202f},   {0x205f, 0x206f},   {0x3000, 0x3000},
+              {0xe000, 0xf8ff},   {0xfeff, 0xfeff},   {0xfff0, 0xfffb},   {0xfffe, 0xffff},   {0x110bd, 0x110bd},
+              {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe00ff},
+              {0xf0000, 0x10ffff}};
     for (size_t i = 0; i < sizeof no / sizeof *no && cp >= no[i].first; i++)
         if (cp <= no[i].last) return false;
     return true;

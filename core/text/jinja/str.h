@@ -1,8 +1,8 @@
 /* core/text/jinja/str.h - strings that know who wrote each byte. [one thread; a constant buffer: any]
  *
- * A prompt is part template, part message. Only what the template itself wrote may become a control token, so every string
- * carries its origin through all operations. A buffer has one origin for all its bytes until bytes of the other origin are
- * added; from then on it has a mark per byte beside the data. A string is an immutable view of a buffer. */
+ * A prompt is part template, part message. Only what the template itself wrote may become a control token, so every
+ * string carries its origin through all operations. A buffer has one origin for all its bytes until bytes of the other
+ * origin are added; from then on it has a mark per byte beside the data. A string is an immutable view of a buffer. */
 #ifndef KOPI_CORE_TEXT_JINJA_STR_H
 #define KOPI_CORE_TEXT_JINJA_STR_H
 
@@ -58,7 +58,7 @@ int64_t kopi__jstr_find(struct kopi_jstr s, struct kopi_jstr what, uint32_t from
 uint32_t kopi__jstr_next(struct kopi_jstr s, uint32_t at, uint32_t *cp); /* offset behind the character at `at` */
 uint32_t kopi__jstr_prev(struct kopi_jstr s, uint32_t at);               /* offset of the character before `at` */
 uint32_t kopi__jstr_chars(struct kopi_jstr s);
-uint32_t kopi__jstr_offset(struct kopi_jstr s, uint32_t n_chars);        /* offset of character n (len if past the end) */
+uint32_t kopi__jstr_offset(struct kopi_jstr s, uint32_t n_chars); /* offset of character n (len if past the end) */
 
 bool kopi__jchar_space(uint32_t cp);     /* str.isspace() */
 bool kopi__jchar_line_end(uint32_t cp);  /* where str.splitlines() splits */

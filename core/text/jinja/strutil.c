@@ -17,7 +17,8 @@ uint32_t kopi__jchar_case(struct kopi_jinja *j, uint32_t cp, bool upper)
 
 static bool starts_word(uint32_t before)
 {
-    return kopi__jchar_space(before) || before == '-' || before == '(' || before == '{' || before == '[' || before == '<';
+    return kopi__jchar_space(before) || before == '-' || before == '(' || before == '{' || before == '[' ||
+           before == '<';
 }
 
 /* TITLE is jinja2's filter: a word starts behind white space, a hyphen or an opening bracket. STR_TITLE is Python's
@@ -32,8 +33,9 @@ bool kopi__jcase(struct kopi_jinja *j, struct kopi_jstr s, enum kopi_jcase how, 
         next = kopi__jstr_next(s, i, &cp);
         bool upper = how == KOPI_J_UPPER || (how != KOPI_J_LOWER && first);
         uint32_t mapped = kopi__jchar_case(j, cp, upper);
-        bool ok = mapped == cp ? kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(s, i, next))
-                               : kopi__jbuf_add(&j->arena, b, text, kopi__utf8_encode(mapped, text), kopi__jstr_origin(s, i));
+        bool ok = mapped == cp
+                      ? kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(s, i, next))
+                      : kopi__jbuf_add(&j->arena, b, text, kopi__utf8_encode(mapped, text), kopi__jstr_origin(s, i));
         if (!ok) return false;
         first = (how == KOPI_J_TITLE && starts_word(cp)) ||
                 (how == KOPI_J_STR_TITLE && kopi__jchar_case(j, cp, true) == kopi__jchar_case(j, cp, false));
@@ -42,7 +44,8 @@ bool kopi__jcase(struct kopi_jinja *j, struct kopi_jstr s, enum kopi_jcase how, 
     return true;
 }
 
-bool kopi__jreplace(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr from, struct kopi_jstr to, int64_t count, struct kopi_jstr *out)
+bool kopi__jreplace(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr from, struct kopi_jstr to, int64_t count,
+                    struct kopi_jstr *out)
 {
     struct kopi_jbuf *b = kopi__jbuf_new(&j->arena, s.len);
     uint32_t at = 0, cp;
@@ -50,7 +53,8 @@ bool kopi__jreplace(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr f
     for (; count != 0; count--) {
         int64_t hit = kopi__jstr_find(s, from, at);
         if (hit < 0) break;
-        if (!kopi__jwork(&j->arena, 1) || !kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(s, at, (uint32_t)hit))) return false;
+        if (!kopi__jwork(&j->arena, 1) || !kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(s, at, (uint32_t)hit)))
+            return false;
         if (!kopi__jbuf_add_str(&j->arena, b, to)) return false;
         at = (uint32_t)hit + from.len;
         if (from.len) continue;
@@ -78,14 +82,15 @@ bool kopi__jsplit_lines(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jv
     return start == s.len || kopi__jlist_push(j, out->list, kopi__jstring(kopi__jstr_sub(s, start, s.len)));
 }
 
-bool kopi__jjoin(struct kopi_jinja *j, struct kopi_jstr sep, const struct kopi_jlist *l, const struct kopi_jval *attribute, struct kopi_jstr *out)
+bool kopi__jjoin(struct kopi_jinja *j, struct kopi_jstr sep, const struct kopi_jlist *l,
+                 const struct kopi_jval *attribute, struct kopi_jstr *out)
 {
     struct kopi_jbuf *b = kopi__jbuf_new(&j->arena, 0);
     if (!b) return false;
     for (uint32_t i = 0; i < l->n; i++) {
         struct kopi_jval v = l->v[i];
         if (!kopi__jwork(&j->arena, 1)) return false;
-        if (attribute && !kopi__jget_path(j, &l->v[i], attribute, &v)) return false;
+        if (attribute && !kopi__jget_path(j, &l->v[i], attribute, NULL, &v)) return false;
         if ((i && !kopi__jbuf_add_str(&j->arena, b, sep)) || !kopi__jtext(j, b, &v)) return false;
     }
     *out = kopi__jbuf_str(b);

@@ -15,14 +15,22 @@ TEST(is_false) { RESULT(a->self.type == KOPI_J_BOOL && !a->self.b); }
 TEST(is_integer) { RESULT(a->self.type == KOPI_J_INT); }
 TEST(is_float) { RESULT(a->self.type == KOPI_J_FLOAT); }
 TEST(is_number) { RESULT(kopi__jis_number(&a->self)); }
-TEST(is_callable) { RESULT(a->self.type == KOPI_J_MACRO || a->self.type == KOPI_J_FUNCTION || a->self.type == KOPI_J_METHOD); }
+TEST(is_callable)
+{
+    RESULT(a->self.type == KOPI_J_MACRO || a->self.type == KOPI_J_FUNCTION || a->self.type == KOPI_J_METHOD);
+}
 /* Undefined has a length and runs over nothing, so both of these hold for it. */
 TEST(is_iterable)
 {
     uint8_t t = a->self.type;
-    RESULT(t == KOPI_J_STRING || kopi__jis_seq(&a->self) || t == KOPI_J_DICT || t == KOPI_J_UNDEFINED || t == KOPI_J_LOOP);
+    RESULT(t == KOPI_J_STRING || kopi__jis_seq(&a->self) || t == KOPI_J_DICT || t == KOPI_J_UNDEFINED ||
+           t == KOPI_J_LOOP);
 }
-TEST(is_sequence) { RESULT(a->self.type == KOPI_J_STRING || kopi__jis_seq(&a->self) || a->self.type == KOPI_J_DICT || a->self.type == KOPI_J_UNDEFINED); }
+TEST(is_sequence)
+{
+    RESULT(a->self.type == KOPI_J_STRING || kopi__jis_seq(&a->self) || a->self.type == KOPI_J_DICT ||
+           a->self.type == KOPI_J_UNDEFINED);
+}
 TEST(is_sameas)
 {
     if (a->self.type != a->v[0].type) RESULT(false);
@@ -48,7 +56,8 @@ TEST(is_lower) { return has_case(j, &a->self, false, out); }
 TEST(is_upper) { return has_case(j, &a->self, true, out); }
 
 /* self % divisor == rest */
-static bool remainder_is(struct kopi_jinja *j, const struct kopi_jval *v, const struct kopi_jval *divisor, int64_t rest, struct kopi_jval *out)
+static bool remainder_is(struct kopi_jinja *j, const struct kopi_jval *v, const struct kopi_jval *divisor, int64_t rest,
+                         struct kopi_jval *out)
 {
     struct kopi_jval r, want = kopi__jint(rest);
     bool same;
@@ -81,26 +90,55 @@ TEST(is_filter) { RESULT(a->self.type == KOPI_J_STRING && kopi__jfind_builtin(ko
 TEST(is_test) { RESULT(a->self.type == KOPI_J_STRING && kopi__jfind_builtin(kopi__jtests, a->self.s)); }
 
 static const struct kopi_jbuiltin tests[] = {
-    {"defined", "", is_defined},     {"string", "", is_string},       {"none", "", is_none},
-    {"mapping", "", is_mapping},     {"iterable", "", is_iterable},   {"sequence", "", is_sequence},
-    {"boolean", "", is_boolean},     {"true", "", is_true},           {"false", "", is_false},
-    {"undefined", "", is_undefined}, {"number", "", is_number},       {"integer", "", is_integer},
-    {"float", "", is_float},         {"callable", "", is_callable},   {"sameas", "!other", is_sameas},
-    {"lower", "", is_lower},         {"upper", "", is_upper},         {"odd", "", is_odd},
-    {"even", "", is_even},           {"divisibleby", "!num", is_divisibleby}, {"in", "!seq", is_in},
-    {"eq", "!b", is_eq},             {"equalto", "!b", is_eq},        {"==", "!b", is_eq},
-    {"ne", "!b", is_ne},             {"!=", "!b", is_ne},             {"lt", "!b", is_lt},
-    {"lessthan", "!b", is_lt},       {"<", "!b", is_lt},              {"le", "!b", is_le},
-    {"<=", "!b", is_le},             {"gt", "!b", is_gt},             {"greaterthan", "!b", is_gt},
-    {">", "!b", is_gt},              {"ge", "!b", is_ge},             {">=", "!b", is_ge},
-    {"filter", "", is_filter},       {"test", "", is_test},           {NULL, NULL, NULL}};
+    {"defined", "", is_defined},
+    {"string", "", is_string},
+    {"none", "", is_none},
+    {"mapping", "", is_mapping},
+    {"iterable", "", is_iterable},
+    {"sequence", "", is_sequence},
+    {"boolean", "", is_boolean},
+    {"true", "", is_true},
+    {"false", "", is_false},
+    {"undefined", "", is_undefined},
+    {"number", "", is_number},
+    {"integer", "", is_integer},
+    {"float", "", is_float},
+    {"callable", "", is_callable},
+    {"sameas", "!other", is_sameas},
+    {"lower", "", is_lower},
+    {"upper", "", is_upper},
+    {"odd", "", is_odd},
+    {"even", "", is_even},
+    {"divisibleby", "!num", is_divisibleby},
+    {"in", "!seq", is_in},
+    {"eq", "!b", is_eq},
+    {"equalto", "!b", is_eq},
+    {"==", "!b", is_eq},
+    {"ne", "!b", is_ne},
+    {"!=", "!b", is_ne},
+    {"lt", "!b", is_lt},
+    {"lessthan", "!b", is_lt},
+    {"<", "!b", is_lt},
+    {"le", "!b", is_le},
+    {"<=", "!b", is_le},
+    {"gt", "!b", is_gt},
+    {"greaterthan", "!b", is_gt},
+    {">", "!b", is_gt},
+    {"ge", "!b", is_ge},
+    {">=", "!b", is_ge},
+    {"filter", "", is_filter},
+    {"test", "", is_test},
+    {NULL, NULL, NULL},
+};
 const struct kopi_jbuiltin *const kopi__jtests[] = {tests, NULL};
 
-bool kopi__jtest(struct kopi_jinja *j, struct kopi_jstr name, const struct kopi_jval *v, const struct kopi_jcall *c, bool *out)
+bool kopi__jtest(struct kopi_jinja *j, struct kopi_jstr name, const struct kopi_jval *v, const struct kopi_jcall *c,
+                 bool *out)
 {
     const struct kopi_jbuiltin *f = kopi__jfind_builtin(kopi__jtests, name);
     struct kopi_jval result;
-    if (!f) return kopi__jfail(j, "there is no test '%.*s'", (int)(name.len < 64 ? name.len : 64), kopi__jstr_data(name));
+    if (!f)
+        return kopi__jfail(j, "there is no test '%.*s'", (int)(name.len < 64 ? name.len : 64), kopi__jstr_data(name));
     if (!kopi__jinvoke(j, f, v, c, &result)) return false;
     *out = result.b;
     return true;

@@ -34,7 +34,7 @@ static int split_decimal(const char *s, char digits[24], int *n)
     return exponent + before - 1;
 }
 
-void kopi__jfloat_text(double v, char out[40])
+void kopi__jfloat_text(double v, char out[48])
 {
     char shortest[40], d[24];
     int n;
@@ -48,10 +48,11 @@ void kopi__jfloat_text(double v, char out[40])
     }
     int e = split_decimal(kopi__format_f64(v, shortest, sizeof shortest), d, &n);
     const char *sign = v < 0 ? "-" : "";
-    if (e < -4 || e >= 16) snprintf(out, 40, "%s%c%s%se%c%02d", sign, d[0], n > 1 ? "." : "", d + 1, e < 0 ? '-' : '+', abs(e));
-    else if (e < 0) snprintf(out, 40, "%s0.%.*s%s", sign, -e - 1, "000", d);
-    else if (n > e + 1) snprintf(out, 40, "%s%.*s.%s", sign, e + 1, d, d + e + 1);
-    else snprintf(out, 40, "%s%s%.*s.0", sign, d, e + 1 - n, "0000000000000000");
+    if (e < -4 || e >= 16)
+        snprintf(out, 48, "%s%c%s%se%c%02d", sign, d[0], n > 1 ? "." : "", d + 1, e < 0 ? '-' : '+', abs(e));
+    else if (e < 0) snprintf(out, 48, "%s0.%.*s%s", sign, -e - 1, "000", d);
+    else if (n > e + 1) snprintf(out, 48, "%s%.*s.%s", sign, e + 1, d, d + e + 1);
+    else snprintf(out, 48, "%s%s%.*s.0", sign, d, e + 1 - n, "0000000000000000");
 }
 
 static bool add(struct kopi_jinja *j, struct kopi_jbuf *b, const char *s, uint8_t origin)
@@ -59,8 +60,8 @@ static bool add(struct kopi_jinja *j, struct kopi_jbuf *b, const char *s, uint8_
     return kopi__jbuf_add(&j->arena, b, s, strlen(s), origin);
 }
 
-static bool repr_char(struct kopi_jinja *j, struct kopi_jbuf *b, struct kopi_jstr s, uint32_t at, uint32_t next, uint32_t cp,
-                      char quote)
+static bool repr_char(struct kopi_jinja *j, struct kopi_jbuf *b, struct kopi_jstr s, uint32_t at, uint32_t next,
+                      uint32_t cp, char quote)
 {
     char esc[16];
     uint8_t origin = kopi__jstr_origin(s, at);
@@ -106,7 +107,7 @@ static bool repr_dict(struct kopi_jinja *j, struct kopi_jbuf *b, const struct ko
 
 static bool scalar_text(struct kopi_jinja *j, struct kopi_jbuf *b, const struct kopi_jval *v)
 {
-    char t[40];
+    char t[48];
     if (v->type == KOPI_J_BOOL) strcpy(t, v->b ? "True" : "False");
     else if (v->type == KOPI_J_INT) snprintf(t, sizeof t, "%lld", (long long)v->i);
     else kopi__jfloat_text(v->f, t);
@@ -129,13 +130,14 @@ bool kopi__jrepr(struct kopi_jinja *j, struct kopi_jbuf *b, const struct kopi_jv
     case KOPI_J_TUPLE:
     case KOPI_J_DICT:
         if (v->type == KOPI_J_DICT ? v->dict->parts : v->list->parts)
-            return kopi__jfail(j, "the template prints a %s of the messages as it is: it does not know this kind of content",
-                               kopi__jtype_name(v));
+            return kopi__jfail(
+                j, "the template prints the %s of a message as a whole: it does not know this kind of content",
+                kopi__jtype_name(v));
         if (!kopi__jenter(j)) return false;
         ok = v->type == KOPI_J_DICT ? repr_dict(j, b, v->dict) : repr_list(j, b, v->list, v->type == KOPI_J_TUPLE);
         kopi__jleave(j);
         return ok;
-    default: return kopi__jfail(j, "a %s has no text", kopi__jtype_name(v));
+    default: return kopi__jfail(j, "%s has no text", kopi__jtype_name(v));
     }
 }
 

@@ -5,8 +5,9 @@
 
 const char *kopi__jtype_name(const struct kopi_jval *v)
 {
-    static const char *const name[KOPI_J_N_TYPES] = {"Undefined", "NoneType", "bool",      "int",   "float",    "str",    "list",
-                                                     "tuple",     "dict",     "Namespace", "Macro", "function", "method", "LoopContext"};
+    static const char *const name[KOPI_J_N_TYPES] = {"Undefined", "NoneType", "bool",   "int",        "float",
+                                                     "str",       "list",     "tuple",  "dict",       "Namespace",
+                                                     "Macro",     "function", "method", "LoopContext"};
     return name[v->type];
 }
 
@@ -61,14 +62,16 @@ static bool hashable(const struct kopi_jval *v)
     return v->type == KOPI_J_STRING || v->type == KOPI_J_NONE || kopi__jis_number(v);
 }
 
-bool kopi__jdict_get(struct kopi_jinja *j, const struct kopi_jdict *d, const struct kopi_jval *key, struct kopi_jval **out)
+bool kopi__jdict_get(struct kopi_jinja *j, const struct kopi_jdict *d, const struct kopi_jval *key,
+                     struct kopi_jval **out)
 {
     *out = NULL;
     if (!hashable(key)) return true;
     if (!kopi__jwork(&j->arena, 1 + d->n / 8)) return false;
     for (uint32_t i = 0; i < d->n; i++) {
         bool same;
-        if (key->type == KOPI_J_STRING) same = d->v[i].key.type == KOPI_J_STRING && kopi__jstr_eq(d->v[i].key.s, key->s);
+        if (key->type == KOPI_J_STRING)
+            same = d->v[i].key.type == KOPI_J_STRING && kopi__jstr_eq(d->v[i].key.s, key->s);
         else if (!kopi__jequal(j, &d->v[i].key, key, &same)) return false;
         if (!same) continue;
         *out = &d->v[i].value;
@@ -85,7 +88,7 @@ bool kopi__jdict_add(struct kopi_jinja *j, struct kopi_jdict *d, struct kopi_jva
 bool kopi__jdict_set(struct kopi_jinja *j, struct kopi_jdict *d, const struct kopi_jval *key, struct kopi_jval v)
 {
     struct kopi_jval *there;
-    if (!hashable(key)) return kopi__jfail(j, "a %s can't be a dictionary key", kopi__jtype_name(key));
+    if (!hashable(key)) return kopi__jfail(j, "%s can't be a dictionary key", kopi__jtype_name(key));
     if (!kopi__jdict_get(j, d, key, &there)) return false;
     if (!there) return kopi__jdict_add(j, d, *key, v);
     *there = v;
@@ -128,9 +131,7 @@ bool kopi__jequal(struct kopi_jinja *j, const struct kopi_jval *x, const struct 
     switch (x->type) {
     case KOPI_J_UNDEFINED:
     case KOPI_J_NONE: *out = true; break;
-    case KOPI_J_STRING:
-        *out = kopi__jstr_eq(x->s, y->s);
-        return kopi__jwork(&j->arena, x->s.len / 64);
+    case KOPI_J_STRING: *out = kopi__jstr_eq(x->s, y->s); return kopi__jwork(&j->arena, x->s.len / 64);
     case KOPI_J_LIST:
     case KOPI_J_TUPLE:
     case KOPI_J_DICT:
@@ -144,7 +145,8 @@ bool kopi__jequal(struct kopi_jinja *j, const struct kopi_jval *x, const struct 
     return ok;
 }
 
-static bool order_lists(struct kopi_jinja *j, const struct kopi_jlist *x, const struct kopi_jlist *y, const char *op, int *out)
+static bool order_lists(struct kopi_jinja *j, const struct kopi_jlist *x, const struct kopi_jlist *y, const char *op,
+                        int *out)
 {
     *out = (x->n > y->n) - (x->n < y->n);
     for (uint32_t i = 0; i < x->n && i < y->n; i++) {
@@ -204,6 +206,7 @@ bool kopi__jcontains(struct kopi_jinja *j, const struct kopi_jval *in, const str
         if (!kopi__jdict_get(j, in->dict, what, &there)) return false;
         *out = there != NULL;
         return true;
-    default: return kopi__jfail(j, "'in' needs a string, a list or a dictionary on the right, not %s", kopi__jtype_name(in));
+    default:
+        return kopi__jfail(j, "'in' needs a string, a list or a dictionary on the right, not %s", kopi__jtype_name(in));
     }
 }

@@ -1,5 +1,6 @@
 /* core/text/jinja/value.h - the values a template works on, with Python's meaning of equality, order, truth and text.
- * Values live in the rendering's arena; lists, dicts and namespaces are shared by reference, as in Python. [one thread] */
+ * Values live in the rendering's arena; lists, dicts and namespaces are shared by reference, as in Python. [one thread]
+ */
 #ifndef KOPI_CORE_TEXT_JINJA_VALUE_H
 #define KOPI_CORE_TEXT_JINJA_VALUE_H
 
@@ -53,7 +54,9 @@ struct kopi_jlist {
     uint32_t n, cap;
     bool parts; /* the parts of a message's content: a template that prints it as a whole does not know parts */
 };
-struct kopi_jpair { struct kopi_jval key, value; };
+struct kopi_jpair {
+    struct kopi_jval key, value;
+};
 struct kopi_jdict { /* in order of insertion; keys are strings, numbers, booleans, none */
     struct kopi_jpair *v;
     uint32_t n, cap;
@@ -72,7 +75,10 @@ static inline struct kopi_jval kopi__jstring(struct kopi_jstr s)
 
 /* "str", "int", "Undefined" ...: Python's name of the type, for messages. */
 const char *kopi__jtype_name(const struct kopi_jval *v);
-static inline bool kopi__jis_seq(const struct kopi_jval *v) { return v->type == KOPI_J_LIST || v->type == KOPI_J_TUPLE; }
+static inline bool kopi__jis_seq(const struct kopi_jval *v)
+{
+    return v->type == KOPI_J_LIST || v->type == KOPI_J_TUPLE;
+}
 static inline bool kopi__jis_number(const struct kopi_jval *v)
 {
     return v->type == KOPI_J_INT || v->type == KOPI_J_FLOAT || v->type == KOPI_J_BOOL;
@@ -92,7 +98,8 @@ bool kopi__jpair_new(struct kopi_jinja *j, struct kopi_jval a, struct kopi_jval 
 
 bool kopi__jdict_new(struct kopi_jinja *j, struct kopi_jval *out);
 /* *out is the value, or NULL if the key is not there. A key that Python could not hash is never there. */
-bool kopi__jdict_get(struct kopi_jinja *j, const struct kopi_jdict *d, const struct kopi_jval *key, struct kopi_jval **out);
+bool kopi__jdict_get(struct kopi_jinja *j, const struct kopi_jdict *d, const struct kopi_jval *key,
+                     struct kopi_jval **out);
 bool kopi__jdict_set(struct kopi_jinja *j, struct kopi_jdict *d, const struct kopi_jval *key, struct kopi_jval v);
 /* For keys known to be new. */
 bool kopi__jdict_add(struct kopi_jinja *j, struct kopi_jdict *d, struct kopi_jval key, struct kopi_jval v);
@@ -106,7 +113,7 @@ bool kopi__jcontains(struct kopi_jinja *j, const struct kopi_jval *in, const str
 bool kopi__jtext(struct kopi_jinja *j, struct kopi_jbuf *b, const struct kopi_jval *v);
 bool kopi__jrepr(struct kopi_jinja *j, struct kopi_jbuf *b, const struct kopi_jval *v);
 bool kopi__jto_str(struct kopi_jinja *j, const struct kopi_jval *v, struct kopi_jstr *out); /* str(v) */
-/* Python's repr of a float: "1.0", "1e-05", "1e+16"; out holds 40 bytes. */
-void kopi__jfloat_text(double v, char out[40]);
+/* Python's repr of a float: "1.0", "1e-05", "1e+16"; out holds 48 bytes. */
+void kopi__jfloat_text(double v, char out[48]);
 
 #endif
