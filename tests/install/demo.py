@@ -55,7 +55,7 @@ with tempfile.TemporaryDirectory() as tmp:
         check(what in done.stderr.decode(), f"the refusal names {what}", done.stderr.decode())
 
     installed = top / "backends"
-    done = command("make", "install", f"backenddir={installed}", cwd=top / "demo")
+    done = command("make", "install", f"backenddir={installed}", "DESTDIR=", cwd=top / "demo")
     check(done.returncode == 0, "make install", done.stderr.decode())
     (installed / "kopi-demo.la").unlink(missing_ok=True)
     done, have = logits(top, "by-name", "--plugin-dir", installed, "-b", "demo")
