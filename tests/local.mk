@@ -14,15 +14,18 @@ include tests/sanitizers.mk
 include tests/support/local.mk
 include tests/fuzz/local.mk
 include tests/e2e/example.mk
+include tests/abi/local.mk
 include tests/install/local.mk
 if HAVE_CHECK
 TEST_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 TEST_LIBS = libcore.la $(CHECK_LIBS)
 include tests/unit/base.mk
+include tests/unit/model.mk
 include tests/unit/kernels.mk
 include tests/unit/run.mk
 include tests/unit/gguf.mk
 include tests/unit/config.mk
 include tests/unit/data.mk
+include tests/unit/linear.mk
 include tests/unit/jinja.mk
 endif

@@ -266,7 +266,10 @@ static kopi_status walk(void *arg, uint32_t ith, uint32_t nth, kopi_team *team)
             if (s != KOPI_OK) return s;
         }
         if (s == KOPI_OK && c->who->host.cancelled(c->who->host.ctx)) s = KOPI_E_CANCELLED;
-        if (s == KOPI_OK) s = c->kernel->run(c->who->be, &k, &x->p->ops[i]);
+        if (s == KOPI_OK) {
+            s = c->kernel->run(c->who->be, &k, &x->p->ops[i]);
+            kopi__guard_check(c->who, kopi__op_name(x->p->ops[i].op));
+        }
         if (s > 0) s = KOPI_E_INTERNAL;
     }
     return s;

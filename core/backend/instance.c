@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MAX_ALIGN = 1 << 21 }; /* a huge page */
+
 /* An instance with what its host needs; the host's ctx points here. */
 struct state {
     struct kopi_instance pub;
     pthread_mutex_t lock;
     char text[512];         /* of the first host->fail since the call into the plugin began */
-    bool fp_warned;
+    _Atomic bool fp_warned;
     _Atomic int64_t accounted[3];
 };
 
@@ -53,10 +55,20 @@ static void host_account(void *ctx, uint32_t space, int64_t delta)
     if (space < 3) atomic_fetch_add(&s->accounted[space], delta);
 }
 
+struct team_call { struct state *s; kopi_team_fn fn; void *arg; };
+
+static kopi_status run_worker(void *arg, uint32_t ith, uint32_t nth, kopi_team *team)
+{
+    const struct team_call *c = arg;
+    kopi_status r = c->fn(c->arg, ith, nth, team);
+    kopi__guard_check(&c->s->pub, "a worker of its team");
+    return r;
+}
+
 static kopi_status host_team(void *ctx, kopi_team_fn fn, void *arg)
 {
-    struct state *s = ctx;
-    return kopi__team_run(s->pub.env.team, fn, arg, s->pub.threads);
+    struct team_call c = {ctx, fn, arg};
+    return kopi__team_run(c.s->pub.env.team, run_worker, &c, c.s->pub.threads);
 }
 static uint32_t host_team_size(void *ctx) { return ((struct state *)ctx)->pub.threads; }
 
@@ -85,13 +97,19 @@ void kopi__guard_enter(struct kopi_guard *g)
     kopi__fp_set(kopi__fp_default());
 }
 
+void kopi__guard_check(struct kopi_instance *i, const char *what)
+{
+    struct state *s = (struct state *)i;
+    if (kopi__fp_get() == kopi__fp_default()) return;
+    kopi__fp_set(kopi__fp_default());
+    if (!atomic_exchange(&s->fp_warned, true))
+        kopi__log(KOPI_LOG_WARN, "backend %s changed the floating-point state in %s; undone", name_of(s), what);
+}
+
 kopi_status kopi__guard_leave(struct kopi_guard *g, struct kopi_instance *i, const char *what, kopi_status status, kopi_error *err)
 {
     struct state *s = (struct state *)i;
-    if (kopi__fp_get() != kopi__fp_default() && !s->fp_warned) {
-        s->fp_warned = true;
-        kopi__log(KOPI_LOG_WARN, "backend %s changed the floating-point state in %s; undone", name_of(s), what);
-    }
+    kopi__guard_check(i, what);
     kopi__fp_set(g->fp);
     if (status != KOPI_OK) {
         if (status > 0) status = KOPI_E_INTERNAL;
@@ -110,11 +128,17 @@ static kopi_status probe(struct state *s, uint32_t index, kopi_error *err)
     d->struct_size = sizeof *d;
     kopi__guard_enter(&g);
     kopi_status r = s->pub.plugin->desc.device(&s->pub.host, index, d);
+    bool none = r == KOPI_E_RANGE;
     r = kopi__guard_leave(&g, &s->pub, "device", r, err);
     d->name[sizeof d->name - 1] = d->detail[sizeof d->detail - 1] = 0;
-    if (r == KOPI_OK && d->align & (d->align - 1))
-        r = kopi__fail(err, KOPI_E_BACKEND, "backend %s: device alignment %u is no power of two", name_of(s), d->align);
-    return r;
+    if (none && !index) return kopi__fail(err, KOPI_E_BACKEND, "backend %s: finds no device on this machine", name_of(s));
+    if (r != KOPI_OK) return r;
+    if (d->struct_size > sizeof *d)
+        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: its device has %u bytes, kopi gave %zu", name_of(s), d->struct_size, sizeof *d);
+    if (d->align & (d->align - 1) || d->align > MAX_ALIGN)
+        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: device alignment %u is not a power of two up to %d", name_of(s), d->align,
+                          MAX_ALIGN);
+    return KOPI_OK;
 }
 
 kopi_status kopi__instance_new(const struct kopi_plugin_handle *p, uint32_t index, const struct kopi_instance_env *env,
@@ -173,8 +197,8 @@ const kopi_kernel *kopi__instance_kernel(const struct kopi_instance *i, uint32_t
                                          uint32_t a_type)
 {
     for (uint32_t k = 0; k < i->ops.n_kernels; k++) {
-        const kopi_kernel *row = (const kopi_kernel *)(const void *)((const char *)i->ops.kernels + (size_t)k * i->ops.kernel_stride);
-        if (row->op == op && row->version == version && row->run && listed(row->w_types, row->n_w, w_type) &&
+        const kopi_kernel *row = kopi__kernel_at(&i->ops, k);
+        if (row->op == op && row->version == version && listed(row->w_types, row->n_w, w_type) &&
             listed(row->a_types, row->n_a, a_type))
             return row;
     }

@@ -33,6 +33,7 @@ void kopi__instance_free(struct kopi_instance *i);
  * plugin), and the text given to host->fail collected. */
 struct kopi_guard { uint64_t fp; };
 void kopi__guard_enter(struct kopi_guard *g);
+void kopi__guard_check(struct kopi_instance *i, const char *what); /* state only; for the workers of a team, too */
 /* Returns status; on failure fills err: "backend NAME: WHAT: text". */
 kopi_status kopi__guard_leave(struct kopi_guard *g, struct kopi_instance *i, const char *what, kopi_status status,
                               kopi_error *err);

@@ -1,5 +1,7 @@
 #include "backend/plugin.h"
 
+#include "backend/check.h"
+#include "backend/elf.h"
 #include "backend/search.h"
 #include "base/error.h"
 #include "base/fpstate.h"
@@ -23,83 +25,26 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 typedef const kopi_plugin *(*entry_fn)(void);
 
-/* Copies min(size said, own size) bytes; what the giver did not know stays 0. */
-static void copy_known(void *own, size_t own_size, const void *theirs, uint32_t their_size)
-{
-    memset(own, 0, own_size);
-    memcpy(own, theirs, their_size < own_size ? their_size : own_size);
-}
-
 /* The entry symbol, if it is a function of this library. */
 static entry_fn find_entry(void *dl, const char *path, kopi_error *err)
 {
     dlerror();
     void *sym = dlsym(dl, "kopi_plugin_v1");
-    if (!sym) {
+    const struct link_map *map = NULL;
+    Dl_info info;
+    const ElfW(Sym) *elf = NULL;
+    bool known = sym && dladdr1(sym, &info, (void **)&elf, RTLD_DL_SYMENT) && !dlinfo(dl, RTLD_DI_LINKMAP, &map);
+    if (!sym || (known && (ElfW(Addr))info.dli_fbase != map->l_addr)) { /* dlsym looks into what it is linked with, too */
         kopi__fail(err, KOPI_E_BACKEND, "%s: does not export kopi_plugin_v1: it is no kopi backend", path);
         return NULL;
     }
-    Dl_info info;
-    const ElfW(Sym) *elf = NULL;
-    if (dladdr1(sym, &info, (void **)&elf, RTLD_DL_SYMENT) && elf && ELF64_ST_TYPE(elf->st_info) != STT_FUNC) {
+    if (known && elf && ELF64_ST_TYPE(elf->st_info) != STT_FUNC) {
         kopi__fail(err, KOPI_E_BACKEND, "%s: kopi_plugin_v1 is not a function", path);
         return NULL;
     }
     entry_fn fn;
     memcpy(&fn, &sym, sizeof fn);
     return fn;
-}
-
-static kopi_status check_versions(const kopi_plugin *p, const char *path, kopi_error *err)
-{
-    static const char *const sanitizer[] = {"without sanitizers", "with AddressSanitizer", "with ThreadSanitizer"};
-    if (p->abi_minor != KOPI_ABI_MINOR)
-        return kopi__fail(err, KOPI_E_ABI, "%s: built for backend ABI 0.%u, this kopi has 0.%u and needs the same: rebuild the plugin",
-                          path, p->abi_minor, KOPI_ABI_MINOR);
-    if (p->min_host_minor > KOPI_ABI_MINOR)
-        return kopi__fail(err, KOPI_E_ABI, "%s: needs backend ABI 0.%u or later, this kopi has 0.%u", path, p->min_host_minor, KOPI_ABI_MINOR);
-    if (p->fingerprint != KOPI_FINGERPRINT)
-        return kopi__fail(err, KOPI_E_ABI, "%s: struct layout %016llx differs from kopi's %016llx: packing flags or other headers", path,
-                          (unsigned long long)p->fingerprint, (unsigned long long)KOPI_FINGERPRINT);
-    if (p->sanitizer != KOPI_SANITIZER)
-        return kopi__fail(err, KOPI_E_ABI, "%s: built %s, kopi %s: they cannot share a process", path,
-                          p->sanitizer < 3 ? sanitizer[p->sanitizer] : "with an unknown sanitizer", sanitizer[KOPI_SANITIZER]);
-    return KOPI_OK;
-}
-
-static kopi_status check_ops(const kopi_backend_ops *o, const char *path, kopi_error *err)
-{
-    const struct { int missing; const char *name; } need[] = {
-        {!o->create, "create"},
-        {!o->destroy, "destroy"},
-        {!o->prepare && !o->n_kernels, "kernels or prepare"},
-        {o->n_kernels && (!o->kernels || o->kernel_stride < KOPI_END_OF(kopi_kernel, scratch)), "kernel table"},
-        {o->prepare && (!o->execute || !o->plan_free || !o->supports), "execute, plan_free and supports beside prepare"},
-        {o->weight_import && !o->weight_free, "weight_free beside weight_import"},
-        {!o->kv_export != !o->kv_import, "both kv_export and kv_import"},
-        {o->buf_alloc && (!o->buf_free || !o->buf_read || !o->buf_write || !o->buf_copy), "all five buf_ functions"},
-    };
-    for (size_t i = 0; i < sizeof need / sizeof *need; i++)
-        if (need[i].missing) return kopi__fail(err, KOPI_E_BACKEND, "%s: its ops table lacks %s", path, need[i].name);
-    return KOPI_OK;
-}
-
-static kopi_status check_plugin(const kopi_plugin *theirs, const char *path, struct kopi_plugin_handle *h, kopi_error *err)
-{
-    if (!theirs) return kopi__fail(err, KOPI_E_BACKEND, "%s: kopi_plugin_v1 returned NULL", path);
-    if (theirs->struct_size < KOPI_END_OF(kopi_plugin, ops))
-        return kopi__fail(err, KOPI_E_ABI, "%s: kopi_plugin has %u bytes, at least %zu are needed", path, theirs->struct_size,
-                          KOPI_END_OF(kopi_plugin, ops));
-    copy_known(&h->desc, sizeof h->desc, theirs, theirs->struct_size);
-    kopi_status s = check_versions(&h->desc, path, err);
-    if (s != KOPI_OK) return s;
-    if (!h->desc.name || !h->desc.version || !h->desc.device || !h->desc.ops)
-        return kopi__fail(err, KOPI_E_BACKEND, "%s: kopi_plugin lacks name, version, device or ops", path);
-    if (h->desc.ops->struct_size < KOPI_END_OF(kopi_backend_ops, extension))
-        return kopi__fail(err, KOPI_E_ABI, "%s: kopi_backend_ops has %u bytes, at least %zu are needed", path,
-                          h->desc.ops->struct_size, KOPI_END_OF(kopi_backend_ops, extension));
-    copy_known(&h->ops, sizeof h->ops, h->desc.ops, h->desc.ops->struct_size);
-    return check_ops(&h->ops, path, err);
 }
 
 static const struct kopi_plugin_handle *already_loaded(const struct kopi_plugin_file *f)
@@ -109,17 +54,32 @@ static const struct kopi_plugin_handle *already_loaded(const struct kopi_plugin_
     return NULL;
 }
 
-/* dlopen runs the library's constructors, which may change the floating-point state (-ffast-math does). */
-static void *open_guarded(const char *path)
+/* Constructors may change the floating-point state (those of -ffast-math do). */
+static void restore_fp(uint64_t fp, const char *path)
+{
+    if (kopi__fp_get() == fp) return;
+    kopi__fp_set(fp);
+    kopi__log(KOPI_LOG_WARN, "%s: loading it changed the floating-point state (linked with -ffast-math?); undone", path);
+}
+
+/* Opens the library and fills the handle; what it has got is left to the caller, also after a failure. */
+static kopi_status open_plugin(struct kopi_plugin_handle *h, kopi_error *err)
 {
     uint64_t fp = kopi__fp_get();
+    kopi_status s = kopi__elf_check(h->path, err);
+    if (s != KOPI_OK) return s;
     dlerror();
-    void *dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (kopi__fp_get() != fp) {
-        kopi__fp_set(fp);
-        kopi__log(KOPI_LOG_WARN, "%s: loading it changed the floating-point state (linked with -ffast-math?); undone", path);
+    h->dl = dlopen(h->path, RTLD_NOW | RTLD_LOCAL);
+    restore_fp(fp, h->path);
+    if (!h->dl) {
+        const char *why = dlerror();
+        return kopi__fail(err, KOPI_E_BACKEND, "%s: cannot be loaded: %s", h->path, why ? why : "unknown reason");
     }
-    return dl;
+    entry_fn entry = find_entry(h->dl, h->path, err);
+    if (!entry) return KOPI_E_BACKEND;
+    const kopi_plugin *p = entry();
+    restore_fp(fp, h->path);
+    return kopi__plugin_check(p, h->path, h, err);
 }
 
 static kopi_status load(const struct kopi_plugin_file *f, const struct kopi_plugin_handle **out, kopi_error *err)
@@ -130,17 +90,10 @@ static kopi_status load(const struct kopi_plugin_file *f, const struct kopi_plug
         kopi__free(l);
         return kopi__nomem(err, "plugin");
     }
-    kopi_status s = KOPI_E_BACKEND;
-    l->handle.dl = open_guarded(f->path);
-    if (!l->handle.dl) {
-        const char *why = dlerror();
-        kopi__fail(err, s, "%s: cannot be loaded: %s", f->path, why ? why : "unknown reason");
-    } else {
-        entry_fn entry = find_entry(l->handle.dl, f->path, err);
-        if (entry) s = check_plugin(entry(), f->path, &l->handle, err);
-    }
+    kopi_status s = open_plugin(&l->handle, err);
     if (s != KOPI_OK) {
         if (l->handle.dl) dlclose(l->handle.dl);
+        kopi__free(l->handle.dtypes);
         kopi__free(l->handle.path);
         kopi__free(l);
         return s;

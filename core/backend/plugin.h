@@ -18,9 +18,15 @@ struct kopi_plugin_search {
 struct kopi_plugin_handle {
     kopi_plugin desc;    /* own copy; absent tail fields are NULL */
     kopi_backend_ops ops;
+    kopi_dtype_info *dtypes; /* what desc.dtypes points to: own copy, or NULL */
     char *path;
     void *dl;
 };
+
+static inline const kopi_kernel *kopi__kernel_at(const kopi_backend_ops *o, uint32_t i)
+{
+    return (const kopi_kernel *)(const void *)((const char *)o->kernels + (size_t)i * o->kernel_stride);
+}
 
 /* Order: cli_dirs, dirs, KOPI_PLUGIN_PATH (secure_getenv, colon-separated), the installed directory. Never the working
  * directory. KOPI_E_BACKEND lists every path tried and why it was refused. */

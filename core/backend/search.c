@@ -118,7 +118,7 @@ static kopi_status try_dir(void *ctx, const char *dir, bool trusted)
     return r;
 }
 
-static bool valid_name(const char *name)
+bool kopi__plugin_name_ok(const char *name)
 {
     size_t n = strlen(name);
     return n >= 1 && n <= 32 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == n;
@@ -132,7 +132,7 @@ kopi_status kopi__plugin_find(const struct kopi_plugin_search *s, struct kopi_pl
         kopi_status r = check_file(s, s->path, true, out, err);
         return r == KOPI_E_RANGE ? kopi__fail(err, KOPI_E_BACKEND, "%s: no such file", s->path) : r;
     }
-    if (!s->name || !valid_name(s->name))
+    if (!s->name || !kopi__plugin_name_ok(s->name))
         return kopi__fail(err, KOPI_E_BACKEND, "backend name \"%s\" is not made of 1 to 32 of a-z 0-9 _ -", s->name ? s->name : "");
     struct find f = {s, out, err, KOPI_BUF_INIT};
     kopi_status r = each_dir(s, try_dir, &f);
@@ -161,7 +161,7 @@ static kopi_status list_dir(void *ctx, const char *dir, bool trusted)
             memcpy(name, file + 5, len - 8);
             name[len - 8] = 0;
             char *path = kopi__asprintf("%s/%s", dir, file);
-            if (path && valid_name(name)) e->fn(e->ctx, name, path);
+            if (path && kopi__plugin_name_ok(name)) e->fn(e->ctx, name, path);
             kopi__free(path);
         }
         free(names[i]);

@@ -29,51 +29,63 @@ static kopi_status unknown_arch(const struct kopi_gguf *g, const char *name, kop
     return kopi__fail(err, KOPI_E_MODEL, "%s: general.architecture is \"%s\", supported are %s", kopi__gguf_path(g), name, list);
 }
 
+static void read_yarn(struct kopi_meta *m, struct kopi_rope *r)
+{
+    static const double one = 1, fast = 32, slow = 1;
+    r->scaling = KOPI_SCALING_YARN;
+    r->beta_fast = kopi__meta_f64(m, "rope.scaling.yarn_beta_fast", 0.001, 1e6, &fast);
+    r->beta_slow = kopi__meta_f64(m, "rope.scaling.yarn_beta_slow", 0.001, 1e6, &slow);
+    r->ext_factor = kopi__meta_f64(m, "rope.scaling.yarn_ext_factor", 0, 1, &one);
+    r->attn_factor = kopi__meta_f64(m, "rope.scaling.attn_factor", 0.001, 1000, &one);
+    if (r->base <= 1) kopi__meta_fail(m, "rope.freq_base", "must be above 1 with yarn scaling");
+}
+
+static void read_llama3(struct kopi_meta *m, struct kopi_rope *r)
+{
+    static const double low = 1, high = 4;
+    r->llama3 = true;
+    r->low_freq_factor = kopi__meta_f64(m, "rope.scaling.low_freq_factor", 0.001, 1e6, &low);
+    r->high_freq_factor = kopi__meta_f64(m, "rope.scaling.high_freq_factor", 0.001, 1e6, &high);
+    if (r->high_freq_factor <= r->low_freq_factor) kopi__meta_fail(m, "rope.scaling.high_freq_factor", "must be above low_freq_factor");
+}
+
+static void read_linear(struct kopi_meta *m, struct kopi_rope *r)
+{
+    (void)m;
+    r->scaling = KOPI_SCALING_LINEAR;
+}
+
+static const struct { const char *name; void (*read)(struct kopi_meta *m, struct kopi_rope *r); } scalings[] = {
+    {"linear", read_linear}, {"yarn", read_yarn}, {"llama3", read_llama3}};
+
+static void read_scaling(struct kopi_meta *m, struct kopi_rope *r, const char *type, double older_factor)
+{
+    static const double none = 0;
+    for (size_t i = 0; i < sizeof scalings / sizeof *scalings; i++) {
+        if (strcmp(type, scalings[i].name)) continue;
+        r->factor = kopi__meta_f64(m, "rope.scaling.factor", 0, 1e6, older_factor > 0 ? &older_factor : &none);
+        if (r->factor <= 0) kopi__meta_fail(m, "rope.scaling.factor", "must be above 0 with rope.scaling.type \"%s\"", type);
+        scalings[i].read(m, r);
+        return;
+    }
+    kopi__meta_fail(m, "rope.scaling.type", "is \"%s\", supported are none, linear, yarn, llama3", type);
+}
+
 static void read_rope(struct kopi_meta *m, struct kopi_decoder *d)
 {
-    static const double base = 10000, one = 1, zero = 0, fast = 32, slow = 1, low = 1, high = 4;
+    static const double base = 10000, zero = 0;
     struct kopi_rope *r = &d->rope;
     char type[32] = "none";
     d->n_rot = kopi__meta_u32(m, "rope.dimension_count", 2, 1u << 16, &d->head_dim_k);
     if (d->n_rot % 2 || d->n_rot > d->head_dim_k)
         kopi__meta_fail(m, "rope.dimension_count", "is %u, allowed are even numbers up to the head size %u", d->n_rot, d->head_dim_k);
     *r = (struct kopi_rope){.base = kopi__meta_f64(m, "rope.freq_base", 1, 1e12, &base), .factor = 1};
-    double linear = kopi__meta_f64(m, "rope.scale_linear", 0, 1e6, &zero); /* older name of linear scaling */
-    kopi__meta_str(m, "rope.scaling.type", type, sizeof type);
-    double factor = kopi__meta_f64(m, "rope.scaling.factor", 0, 1e6, &zero);
     double trained = d->context_length;
     r->orig_context = kopi__meta_f64(m, "rope.scaling.original_context_length", 1, 1e9, &trained);
-    if (!strcmp(type, "none")) {
-        if (linear > 0) {
-            r->scaling = KOPI_SCALING_LINEAR;
-            r->factor = linear;
-        }
-        return;
-    }
-    if (factor <= 0) {
-        if (!kopi__meta_has(m, "rope.scaling.factor") && !strcmp(type, "linear") && linear > 0)
-            factor = linear;
-        else
-            kopi__meta_fail(m, "rope.scaling.factor", "must be above 0 with rope.scaling.type \"%s\"", type);
-    }
-    r->factor = factor;
-    if (!strcmp(type, "linear")) {
-        r->scaling = KOPI_SCALING_LINEAR;
-    } else if (!strcmp(type, "yarn")) {
-        r->scaling = KOPI_SCALING_YARN;
-        r->beta_fast = kopi__meta_f64(m, "rope.scaling.yarn_beta_fast", 0.001, 1e6, &fast);
-        r->beta_slow = kopi__meta_f64(m, "rope.scaling.yarn_beta_slow", 0.001, 1e6, &slow);
-        r->ext_factor = kopi__meta_f64(m, "rope.scaling.yarn_ext_factor", 0, 1, &one);
-        r->attn_factor = kopi__meta_f64(m, "rope.scaling.attn_factor", 0.001, 1000, &one);
-        if (r->base <= 1) kopi__meta_fail(m, "rope.freq_base", "must be above 1 with yarn scaling");
-    } else if (!strcmp(type, "llama3")) {
-        r->llama3 = true;
-        r->low_freq_factor = kopi__meta_f64(m, "rope.scaling.low_freq_factor", 0.001, 1e6, &low);
-        r->high_freq_factor = kopi__meta_f64(m, "rope.scaling.high_freq_factor", 0.001, 1e6, &high);
-        if (r->high_freq_factor <= r->low_freq_factor)
-            kopi__meta_fail(m, "rope.scaling.high_freq_factor", "must be above low_freq_factor");
-    } else
-        kopi__meta_fail(m, "rope.scaling.type", "is \"%s\", supported are none, linear, yarn, llama3", type);
+    double linear = kopi__meta_f64(m, "rope.scale_linear", 0, 1e6, &zero); /* older name of linear scaling */
+    kopi__meta_str(m, "rope.scaling.type", type, sizeof type);
+    if (!strcmp(type, "none") && linear > 0) strcpy(type, "linear");
+    if (strcmp(type, "none")) read_scaling(m, r, type, linear);
 }
 
 /* rope_freqs.weight: one divisor per pair. */

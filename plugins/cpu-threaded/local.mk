@@ -1,1 +1,31 @@
-# plugins/cpu-threaded
+# The fast CPU backend. One library per level of the instruction set, each with its own flags; KT_KERNELS is all of them.
+# -fno-trapping-math changes no value, it lets conditional expressions be computed in vectors.
+KT_CPPFLAGS = -I$(top_srcdir)/include
+KT_CFLAGS = $(AM_CFLAGS) -O3 -fno-trapping-math
+KT_KERNELS = plugins/cpu-threaded/libkt_c.la
+kt_kernel_headers = plugins/cpu-threaded/format.h plugins/cpu-threaded/level.h plugins/cpu-threaded/linear.h \
+	plugins/cpu-threaded/linear_table.h plugins/cpu-threaded/linear_tile.h plugins/cpu-threaded/quantize_tile.h
+
+noinst_LTLIBRARIES += plugins/cpu-threaded/libkt_c.la
+plugins_cpu_threaded_libkt_c_la_SOURCES = plugins/cpu-threaded/level.c plugins/cpu-threaded/linear.c \
+	plugins/cpu-threaded/linear_c.c plugins/cpu-threaded/repack.c plugins/cpu-threaded/simd_c.h $(kt_kernel_headers)
+plugins_cpu_threaded_libkt_c_la_CPPFLAGS = $(KT_CPPFLAGS)
+plugins_cpu_threaded_libkt_c_la_CFLAGS = $(KT_CFLAGS)
+plugins_cpu_threaded_libkt_c_la_LIBADD = $(LIBM)
+
+if X86
+KT_KERNELS += plugins/cpu-threaded/libkt_avx2.la plugins/cpu-threaded/libkt_avx512vnni.la
+KT_AVX2_FLAGS = -mavx2 -mfma -mf16c
+KT_AVX512VNNI_FLAGS = $(KT_AVX2_FLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
+
+noinst_LTLIBRARIES += plugins/cpu-threaded/libkt_avx2.la
+plugins_cpu_threaded_libkt_avx2_la_SOURCES = plugins/cpu-threaded/linear_avx2.c plugins/cpu-threaded/simd_avx2.h
+plugins_cpu_threaded_libkt_avx2_la_CPPFLAGS = $(KT_CPPFLAGS)
+plugins_cpu_threaded_libkt_avx2_la_CFLAGS = $(KT_CFLAGS) $(KT_AVX2_FLAGS)
+
+noinst_LTLIBRARIES += plugins/cpu-threaded/libkt_avx512vnni.la
+plugins_cpu_threaded_libkt_avx512vnni_la_SOURCES = plugins/cpu-threaded/linear_avx512vnni.c \
+	plugins/cpu-threaded/simd_avx512vnni.h
+plugins_cpu_threaded_libkt_avx512vnni_la_CPPFLAGS = $(KT_CPPFLAGS)
+plugins_cpu_threaded_libkt_avx512vnni_la_CFLAGS = $(KT_CFLAGS) $(KT_AVX512VNNI_FLAGS)
+endif

@@ -1,0 +1,9 @@
+model_tests = tests/unit/test_model tests/unit/test_text
+check_PROGRAMS += $(model_tests)
+TESTS += $(model_tests)
+tests_unit_test_model_SOURCES = tests/unit/test_model.c
+tests_unit_test_model_CFLAGS = $(TEST_CFLAGS) -I$(top_srcdir)
+tests_unit_test_model_LDADD = $(TINY_LIBS) $(TEST_LIBS) $(LIBM)
+tests_unit_test_text_SOURCES = tests/unit/test_text.c
+tests_unit_test_text_CFLAGS = $(TEST_CFLAGS) -I$(top_srcdir)
+tests_unit_test_text_LDADD = $(TINY_LIBS) $(TEST_LIBS) $(LIBM)
