@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -153,6 +154,57 @@ START_TEST(two_models_of_one_engine)
 }
 END_TEST
 
+/* ---- a host of the first minimum --------------------------------------------------------------------------------------- */
+
+/* What the first hosts of this ABI offer: everything up to `option`. Behind it lies a page that may not be read. */
+enum { HOST_MINIMUM = KOPI_END_OF(kopi_host, option) };
+static kopi_status (*real_create)(const kopi_host *host, uint32_t device, void **be);
+static kopi_status (*real_device)(const kopi_host *host, uint32_t index, kopi_device *out);
+static int cut_creates;
+
+static const kopi_host *cut_host(const kopi_host *host)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *two = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(two, MAP_FAILED);
+    ck_assert_int_eq(mprotect(two + page, page, PROT_NONE), 0);
+    kopi_host *cut = (kopi_host *)(void *)(two + page - HOST_MINIMUM);
+    memcpy(cut, host, HOST_MINIMUM);
+    cut->struct_size = HOST_MINIMUM;
+    return cut; /* lives as long as the test */
+}
+
+static kopi_status cut_create(const kopi_host *host, uint32_t device, void **be)
+{
+    cut_creates++;
+    return real_create(cut_host(host), device, be);
+}
+
+static kopi_status cut_device(const kopi_host *host, uint32_t index, kopi_device *out) { return real_device(cut_host(host), index, out); }
+
+/* The loader knows the file by its inode, so the change in the handle reaches the model that is loaded afterwards. */
+START_TEST(a_host_of_the_first_minimum)
+{
+    static const struct tiny_llama c = {.n_vocab = VOCAB, .n_embd = 64, .n_ff = 96, .context = 64, .dtype = KOPI_DTYPE_Q8_0, .seed = 7};
+    static struct job alone, job;
+    char path[512], plugin[512];
+    tiny_path(path, "tiny.gguf");
+    tiny_llama_model(path, &c);
+    alone = (struct job){.backend = tiny_backends[_i], .path = path, .rounds = 1};
+    work(&alone);
+    snprintf(plugin, sizeof plugin, BUILD "/.libs/kopi-%s.so", tiny_backends[_i]);
+    struct kopi_plugin_handle *h = (struct kopi_plugin_handle *)(uintptr_t)load(plugin);
+    real_create = h->ops.create;
+    real_device = h->desc.device;
+    h->ops.create = cut_create;
+    h->desc.device = cut_device;
+    job = (struct job){.backend = tiny_backends[_i], .path = path, .want = alone.have, .rounds = 4};
+    work(&job);
+    ck_assert_int_eq(cut_creates, 1);
+    tiny_remove(path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("instances");
@@ -165,6 +217,7 @@ int main(void)
     tcase_add_test(t, two_instances_of_a_kernels_only_backend);
     tcase_add_loop_test(t, two_backends_at_once, 0, n);
     tcase_add_test(t, two_models_of_one_engine);
+    tcase_add_loop_test(t, a_host_of_the_first_minimum, 0, n);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
