@@ -24,7 +24,7 @@ const struct cli_command cli_commands[] = {
     {"logits", NULL, "logits of given ids as a .npy file", cli_logits_options, COMPUTE, cli_logits},
     {"perplexity", NULL, "perplexity of a text", cli_perplexity_options, COMPUTE, cli_perplexity},
     {"bench", NULL, "speed of prompt processing and generation", cli_bench_options, COMPUTE, cli_bench},
-    {"backends", "[info NAME]", "backends that are found, or one with what it runs", cli_backends_options, COMPUTE, cli_backends},
+    {"backends", "[info NAME | check FILE-or-NAME]", "backends that are found, one with what it runs, or a test of one", cli_backends_options, COMPUTE, cli_backends},
     {"config", "check|print|schema|init", "validate, show or start a configuration", cli_config_options, ALL, cli_config_command},
     {"version", NULL, "version of kopi and of its backend ABI", NULL, "", run_version},
     {"help", "[COMMAND]", "this list, or the options of a command", NULL, "", run_help},

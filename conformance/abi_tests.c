@@ -15,7 +15,7 @@ static enum cf_verdict tables_are_right(struct cf_env *e, const struct cf_test *
     size_t n = strlen(p->name);
     (void)t;
     if (n < 1 || n > 32 || strspn(p->name, "abcdefghijklmnopqrstuvwxyz0123456789_-") != n)
-        return cf_wrong(e, "the name is not [a-z0-9_-]{1,32}");
+        return cf_failed(e, "the name is not [a-z0-9_-]{1,32}");
     for (uint32_t k = 0; k < o->n_kernels; k++) {
         const kopi_kernel *row = (const void *)((const char *)o->kernels + (size_t)k * o->kernel_stride);
         if (!row->run || !row->version || !row->op)
@@ -91,7 +91,7 @@ static bool knows_no_strange_op(void *ctx, struct cf_env *e, struct cf_instance 
         if (strange[s].version == 1) other.op = strange[s].op;
         else other.version = strange[s].version;
         if (i->ops.supports && i->ops.supports(i->be, &c->p, &other))
-            return cf_failed(e, "claims version %u of operation %u", other.version, other.op);
+            return cf_wrong(e, "claims version %u of operation %u", other.version, other.op);
         if (i->ops.describe && i->ops.describe(i->be, &c->p, &other))
             return cf_wrong(e, "names the code of version %u of operation %u", other.version, other.op);
     }

@@ -55,6 +55,7 @@ static void run_here(const struct cf_setup *s, const struct cf_test *t, struct c
                        .result = r};
     r->verdict = CF_FAIL;
     r->seed = s->seed;
+    if (s->about) r->about = *s->about;
     if (t->bare || (load(s, &e, &e.subject, false) && load(s, &e, &e.reference, true))) {
         fesetenv(FE_DFL_ENV); /* what loading does to it is a test of its own */
         r->verdict = t->run(&e, t);
@@ -108,9 +109,9 @@ static void read_output(int fd, char *output, size_t n)
 /* What became of it, where the test itself could not say. */
 static void say_end(const struct cf_setup *s, struct cf_result *r, int status)
 {
-    char why[sizeof r->text], how[64];
+    char why[600], how[128];
     if (r->finished && status == 0) return;
-    snprintf(why, sizeof why, "%s", r->finished ? "" : r->text);
+    snprintf(why, sizeof why, "%.599s", r->finished ? "" : r->text);
     if (status == -1) snprintf(how, sizeof how, "did not end within %u s", s->limit_s);
     else if (status == -2) snprintf(how, sizeof how, "interrupted");
     else if (WIFSIGNALED(status))

@@ -9,6 +9,7 @@ struct cf_setup {
     /* Options for an instance of p: "key=value", NULL-terminated; lives on. */
     const char *const *(*options)(void *ctx, const kopi_plugin *p, bool reference);
     void *ctx;
+    const struct cf_about *about; /* copied into each result; NULL: not known yet */
     uint64_t seed;
     bool one_seed, in_process;
     uint32_t rounds, limit_s;

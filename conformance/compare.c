@@ -20,7 +20,8 @@ struct bench {
 
 static void tell(struct bench *b, enum cf_verdict v, const char *name, const char *detail)
 {
-    uint32_t *count[] = {&b->counts->passed, &b->counts->failed, &b->counts->skipped};
+    uint32_t *count[] = {
+        [CF_PASS] = &b->counts->passed, [CF_FAIL] = &b->counts->failed, [CF_SKIP] = &b->counts->skipped};
     (*count[v])++;
     if (b->o->report.line) b->o->report.line(b->o->report.ctx, v, name, detail);
 }

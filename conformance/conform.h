@@ -13,7 +13,7 @@ struct cf_side {
     const char *expect;         /* every describe() of it must contain this; NULL: not checked */
 };
 
-enum cf_verdict { CF_PASS, CF_FAIL, CF_SKIP };
+enum cf_verdict { CF_FAIL, CF_PASS, CF_SKIP }; /* in this order: false and true */
 struct cf_report {
     /* One line per case: "linear q4_1 k=96 n=17 tok=5 wide seed=7"; detail: what differed, or the code that ran. */
     void (*line)(void *ctx, enum cf_verdict v, const char *name, const char *detail);

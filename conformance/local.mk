@@ -7,8 +7,8 @@ libconformance_la_SOURCES = \
 	conformance/elf.h conformance/host.c conformance/host.h conformance/life.c conformance/load.c \
 	conformance/load_tests.c conformance/memory.c conformance/memory.h conformance/ops_tests.c \
 	conformance/process.c conformance/process.h conformance/program.c conformance/program.h conformance/quiet.c \
-	conformance/quiet.h conformance/support_tests.c conformance/test.c conformance/test.h conformance/values.c \
-	conformance/values.h
+	conformance/quiet.h conformance/support_tests.c conformance/test.c conformance/test.h conformance/tinygguf.c \
+	conformance/tinygguf.h conformance/values.c conformance/values.h
 libconformance_la_CPPFLAGS = -I$(top_srcdir)/include
 libconformance_la_CFLAGS = $(AM_CFLAGS) -pthread
 libconformance_la_LIBADD = $(LIBM)

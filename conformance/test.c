@@ -67,7 +67,7 @@ void cf_life(const struct cf_side *subject, const struct cf_report *report, stru
         memset(&r, 0, sizeof r);
         struct cf_env e = {.subject = *subject, .reference = *subject, .seed = 1, .rounds = 1, .result = &r};
         enum cf_verdict v = l.at[i].run(&e, &l.at[i]);
-        uint32_t *count[] = {&counts->passed, &counts->failed, &counts->skipped};
+        uint32_t *count[] = {[CF_PASS] = &counts->passed, [CF_FAIL] = &counts->failed, [CF_SKIP] = &counts->skipped};
         (*count[v])++;
         if (report->line) report->line(report->ctx, v, l.at[i].name, r.text);
     }
