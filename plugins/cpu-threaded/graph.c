@@ -1,6 +1,5 @@
 #include "graph.h"
 
-#include "../cpu/dequant.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -76,18 +75,6 @@ static int32_t pack(struct maker *m, const kopi_op *op, int32_t x)
     return m->packed[x] = n->out;
 }
 
-static kopi_status padded_bias(struct maker *m, struct kt_node *n, const float *bias)
-{
-    n->bias = bias;
-    if (!bias || n->weight->n % KT_ROWS == 0) return KOPI_OK;
-    uint64_t rows = ((uint64_t)n->weight->n + KT_ROWS - 1) / KT_ROWS * KT_ROWS;
-    n->own_bias = kt_calloc(m->kt->host, rows, sizeof *bias);
-    if (!n->own_bias) return kt_nomem(m->kt->host, "bias");
-    memcpy(n->own_bias, bias, n->weight->n * sizeof *bias);
-    n->bias = n->own_bias;
-    return KOPI_OK;
-}
-
 static kopi_status add_linear(struct maker *m, const kopi_op *op)
 {
     int32_t x = read_value(m, op, 0);
@@ -95,9 +82,9 @@ static kopi_status add_linear(struct maker *m, const kopi_op *op)
     struct kt_node *n = new_node(m, KOPI_OP_LINEAR, op);
     n->in[0] = x;
     n->weight = kopi_tensor_at(m->g->prog, op->in[1])->handle;
+    n->bias = vector_of(m, op, 2);
     n->out = write_value(m, op->out[0], (int32_t)m->g->n_nodes - 1);
-    if (!n->weight) return m->kt->host->fail(m->kt->host->ctx, KOPI_E_INTERNAL, "a weight of LINEAR was not imported");
-    return padded_bias(m, n, vector_of(m, op, 2));
+    return n->weight ? KOPI_OK : m->kt->host->fail(m->kt->host->ctx, KOPI_E_INTERNAL, "a weight of LINEAR was not imported");
 }
 
 static void add_embed(struct maker *m, const kopi_op *op)
@@ -107,7 +94,7 @@ static void add_embed(struct maker *m, const kopi_op *op)
     n->weight = w->handle;
     n->data = w->data;
     n->data_stride = w->nb[1];
-    n->data_dtype = w->dtype;
+    n->kernel = kt_linear_find(w->dtype, m->kt->level);
     n->out = write_value(m, op->out[0], (int32_t)m->g->n_nodes - 1);
 }
 
@@ -177,22 +164,32 @@ static bool feeds_wanted_only(const struct kt_graph *g, uint32_t n, const bool *
     return used;
 }
 
-/* Decides which nodes work on wanted rows, from the last to the first. A LINEAR can't pick rows of packed activations, so it
- * stays with the tokens when its input does; that may hold back others, hence the repetition. */
+static bool has_wanted_shape(const struct kt_graph *g, const struct kt_node *n)
+{
+    const kopi_tensor *t = n->out >= 0 ? kopi_tensor_at(g->prog, g->values[n->out].tensor) : NULL;
+    return t && t->dim[t->n_dims - 1].sym == KOPI_DIM_OUT;
+}
+
+/* The layout of packed activations is made for all rows at once: neither writing nor reading it can pick rows. */
+static bool picks_no_rows(const struct kt_node *n)
+{
+    return n->kind == KOPI_OP_LINEAR || n->kind == KOPI_OP_QUANTIZE || n->kind == KT_NODE_PACK;
+}
+
+/* Decides which nodes work on wanted rows, from the last to the first. Those that can't pick rows stay with the tokens when
+ * their input does; that may hold back others, hence the repetition. */
 static void move_gather_up(struct kt_graph *g, bool *stays)
 {
     for (bool again = true; again;) {
         again = false;
         for (uint32_t n = g->n_nodes; n-- > 0;) {
             struct kt_node *node = &g->nodes[n];
-            bool by_shape = node->out >= 0 && kopi_tensor_at(g->prog, g->values[node->out].tensor)
-                                                  ->dim[kopi_tensor_at(g->prog, g->values[node->out].tensor)->n_dims - 1].sym == KOPI_DIM_OUT;
-            node->wanted = by_shape || feeds_wanted_only(g, n, stays);
+            node->wanted = has_wanted_shape(g, node) || feeds_wanted_only(g, n, stays);
             if (node->out >= 0) g->values[node->out].wanted = node->wanted;
         }
         for (uint32_t n = 0; n < g->n_nodes && !again; n++) {
             const struct kt_node *node = &g->nodes[n];
-            if (node->kind == KOPI_OP_LINEAR && node->wanted && !g->values[node->in[0]].wanted) stays[n] = again = true;
+            if (picks_no_rows(node) && node->wanted && !g->values[node->in[0]].wanted) stays[n] = again = true;
         }
     }
 }
@@ -280,7 +277,6 @@ kopi_status kt_graph_make(struct kt *kt, const kopi_program *p, uint32_t first_o
 
 void kt_graph_free(struct kt *kt, struct kt_graph *g)
 {
-    for (uint32_t i = 0; i < g->n_nodes; i++) kt_free(kt->host, g->nodes[i].own_bias);
     kt_free(kt->host, g->nodes);
     kt_free(kt->host, g->values);
 }

@@ -27,11 +27,10 @@ struct kt_node {
     bool wanted;                   /* works on wanted rows */
     bool gone;                     /* GATHER that became a name for its input */
     const struct kt_weight *weight;/* LINEAR; EMBED from a repacked weight, else NULL */
-    const void *data;              /* EMBED: rows as in the file; ROPE: table */
+    const struct kt_linear *kernel;/* EMBED of rows as in the file: repacks and unpacks one at a time */
+    const void *data;              /* EMBED: those rows; ROPE: table */
     int64_t data_stride;           /* bytes from row to row of data */
-    uint32_t data_dtype;
-    const float *weight_f32, *bias;/* NORM; LINEAR's bias is padded to whole groups */
-    float *own_bias;               /* the padded copy, freed with the graph */
+    const float *weight_f32, *bias;/* NORM; LINEAR: bias */
     kt_quantize_fn quantize;       /* QUANTIZE, PACK */
     struct kt_kv_part k, v;        /* KV_WRITE, ATTN */
     int32_t kv_tensor;             /* index of the K tensor: names the part */

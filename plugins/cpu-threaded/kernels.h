@@ -1,6 +1,6 @@
 /* plugins/cpu-threaded/kernels.h - kernels on rows and on the KV cache: one table of functions per level.
  *
- * rows.c and attn.c are written once in v16 (vec.h) and compiled per level; KT_LEVEL names the level in every symbol that
+ * rows.c and attn.c are written once in v16 (vec.h) and compiled per level; KT_ISA names the level in every symbol that
  * leaves a file. Bits: kopi/op.h. All functions are [worker]. */
 #ifndef KT_KERNELS_H
 #define KT_KERNELS_H
@@ -51,11 +51,11 @@ extern const struct kt_kernels kt__kernels_c, kt__kernels_avx2, kt__kernels_avx5
 
 /* ---- inside a level ------------------------------------------------------------------------------------------------- */
 
-#ifdef KT_LEVEL
+#ifdef KT_ISA
 
 #define KT_PASTE_(a, b) a##b
 #define KT_PASTE(a, b) KT_PASTE_(a, b)
-#define KT_AT_LEVEL(name) KT_PASTE(name, KT_LEVEL)
+#define KT_AT_LEVEL(name) KT_PASTE(name, KT_ISA)
 #define KT_STRING_(a) #a
 #define KT_STRING(a) KT_STRING_(a)
 

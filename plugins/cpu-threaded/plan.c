@@ -43,7 +43,7 @@ static kopi_status schedule(struct kt_plan *p, uint64_t *shared, uint64_t *priva
 static kopi_status alloc_memory(struct kt_plan *p, uint64_t shared, uint64_t private)
 {
     const kopi_host *host = p->kt->host;
-    uint64_t floats = kt_linear_scratch() + kt_attn_scratch(&p->graph);
+    uint64_t floats = larger(larger(kt_rows_scratch(&p->graph), kt_linear_scratch()), kt_attn_scratch(&p->graph));
     p->scratch_at = pad(private, 64);
     p->private_bytes = pad(p->scratch_at + floats * sizeof(float), 4096);
     p->n_partials = p->nth > 1 ? kt_attn_partials(&p->graph, KT_FEW_ROWS) : 0;

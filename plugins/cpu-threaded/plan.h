@@ -13,7 +13,7 @@ struct kt_plan {
     uint64_t private_at[KT_N_SECTIONS];    /* and in a worker's memory */
     char *shared;
     char *private;                         /* private_bytes per worker */
-    uint64_t private_bytes, scratch_at;    /* scratch: of steps, KT scratch floats */
+    uint64_t private_bytes, scratch_at;    /* scratch: of the step at work */
     float *partials;                       /* of attention split by chunks */
     uint64_t n_partials;                   /* floats */
 };
@@ -29,7 +29,7 @@ struct kt_worker {
     const struct kt_sched *sched[KT_N_SECTIONS]; /* of this run */
     uint32_t section, n_rows;                    /* at work */
     const int32_t *wanted;                       /* token of each wanted row */
-    uint32_t tile;                               /* first row of the tile: private values start there */
+    struct kt_range tile;                        /* rows that private values hold */
     char *private;
     float *scratch;
     kopi_status status;
@@ -40,7 +40,7 @@ struct kt_place {
     char *base;
     uint64_t ld;    /* floats */
     uint32_t first; /* row at base */
-    uint32_t cap;
+    uint32_t n, cap; /* rows of this run from there on; that fit */
 };
 struct kt_place kt_place_of(const struct kt_worker *w, int32_t value);
 
@@ -56,7 +56,7 @@ static inline float *kt_at(const struct kt_place *p, uint32_t row)
 static inline struct kt_act kt_act_of(const struct kt_worker *w, int32_t v, struct kt_place p)
 {
     const struct kt_value *value = &w->plan->graph.values[v];
-    return (struct kt_act){value->act_dtype, value->n, p.cap, p.base};
+    return (struct kt_act){value->act_dtype, value->n, p.cap, p.n, p.base};
 }
 /* Run token of row r. */
 static inline uint32_t kt_token(const struct kt_worker *w, const struct kt_node *n, uint32_t r)
@@ -72,7 +72,8 @@ void kt_step_merge(struct kt_worker *w, const struct kt_step *s, struct kt_range
 /* True if this run's ATTN is split by chunks, which MERGE then puts together. The same for all workers. */
 bool kt_attn_merges(const struct kt_worker *w, const struct kt_step *s);
 
-/* Floats of scratch that the steps need, and of partials. [load] */
+/* Floats of scratch that the kinds of steps need, one at a time, and of partials. [load] */
+uint64_t kt_rows_scratch(const struct kt_graph *g);
 uint64_t kt_linear_scratch(void);
 uint64_t kt_attn_scratch(const struct kt_graph *g);
 uint64_t kt_attn_partials(const struct kt_graph *g, uint32_t n_rows);

@@ -175,7 +175,7 @@ static void store_k(const float *x, void *part, uint32_t lane, uint32_t n, bool 
 }
 
 const struct kt_kernels KT_AT_LEVEL(kt__kernels_) = {
-    .name = KT_STRING(KT_LEVEL),
+    .name = KT_STRING(KT_ISA),
     .norm = norm,
     .rope = rope,
     .add = add,

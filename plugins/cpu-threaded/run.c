@@ -11,13 +11,15 @@ struct kt_place kt_place_of(const struct kt_worker *w, int32_t value)
     uint32_t section = v->wanted;
     const struct kt_loc *loc = &w->sched[section]->loc[value];
     switch (loc->where) {
-    case KT_SHARED: return (struct kt_place){p->shared + p->shared_at[section] + loc->off, loc->ld, 0, loc->cap};
-    case KT_PRIVATE: return (struct kt_place){w->private + p->private_at[section] + loc->off, loc->ld, w->tile, loc->cap};
+    case KT_SHARED: return (struct kt_place){p->shared + p->shared_at[section] + loc->off, loc->ld, 0, w->n_rows, loc->cap};
+    case KT_PRIVATE:
+        return (struct kt_place){w->private + p->private_at[section] + loc->off, loc->ld, w->tile.begin, w->tile.end - w->tile.begin,
+                                 loc->cap};
     case KT_OUTPUT: {
         const kopi_output *o = kopi_output_at(w->run, (uint32_t)v->output);
-        return (struct kt_place){o->host, (uint64_t)o->row_bytes / sizeof(float), 0, 0};
+        return (struct kt_place){o->host, (uint64_t)o->row_bytes / sizeof(float), 0, 0, 0};
     }
-    default: return (struct kt_place){t->data, (uint64_t)t->nb[t->n_dims - 1] / sizeof(float), 0, 0};
+    default: return (struct kt_place){t->data, (uint64_t)t->nb[t->n_dims - 1] / sizeof(float), 0, 0, 0};
     }
 }
 
@@ -65,10 +67,9 @@ static void do_tiles(struct kt_worker *w, uint32_t i, uint32_t end)
     for (uint32_t round = 0; round < n_tiles / w->nth; round++) {
         struct kt_range r = tile_of(w, round, rows);
         if (r.begin >= r.end) continue;
-        w->tile = is_many(w) ? r.begin : 0;
+        if (is_many(w)) w->tile = r;
         for (uint32_t s = i; s < end; s++) do_step(w, &w->sched[w->section]->steps[s], r);
     }
-    w->tile = 0;
 }
 
 static void do_section(struct kt_worker *w, uint32_t section, uint32_t n_rows)
@@ -76,6 +77,7 @@ static void do_section(struct kt_worker *w, uint32_t section, uint32_t n_rows)
     const struct kt_sched *s = w->sched[section];
     w->section = section;
     w->n_rows = n_rows;
+    w->tile = (struct kt_range){0, n_rows};
     for (uint32_t i = 0, end; i < s->n_steps; i = end) {
         const struct kt_step *step = &s->steps[i];
         end = i + 1;

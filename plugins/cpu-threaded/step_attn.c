@@ -136,7 +136,7 @@ static void one_chunk(const struct attend *a, const struct block *b, uint32_t ch
 static float *total_of(const struct attend *a, const struct block *b, uint32_t row, uint32_t head)
 {
     uint32_t i = (row - b->rows.begin) * (b->heads.end - b->heads.begin) + head - b->heads.begin;
-    return a->w->scratch + kt_linear_scratch() + (size_t)i * a->slot;
+    return a->w->scratch + (size_t)i * a->slot;
 }
 static float *sum_or_total(const struct attend *a, const struct block *b, uint32_t row, uint32_t head, uint32_t chunk)
 {

@@ -1,5 +1,4 @@
 /* Steps of row operations: a few rows at a time go through all nodes of the step, so that they stay in the nearest cache. */
-#include "../cpu/dequant.h"
 #include "plan.h"
 
 #include <string.h>
@@ -36,10 +35,24 @@ static void embed(struct kt_worker *w, const struct kt_node *n, struct kt_range 
             memcpy(y, w->run->embd + (uint64_t)t * k, k * sizeof *y);
         else if (n->weight)
             n->weight->kernel->to_f32(n->weight->groups + token / KT_ROWS * n->weight->group_bytes, token % KT_ROWS, k, y);
-        else
-            cpu__format(n->data_dtype)->to_f32((const char *)n->data + token * n->data_stride, y, k);
+        else {
+            void *group = w->scratch; /* nothing else uses it in a step of rows */
+            n->kernel->repack((const char *)n->data + token * n->data_stride, 0, 1, k, group);
+            n->kernel->to_f32(group, 0, k, y);
+        }
         if (p->scale != 1.0f) kernels(w)->scale(y, y, k, p->scale);
     }
+}
+
+uint64_t kt_rows_scratch(const struct kt_graph *g)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct kt_node *n = &g->nodes[i];
+        uint64_t need = n->kind == KOPI_OP_EMBED && !n->weight ? n->kernel->group_bytes(g->values[n->out].n) / sizeof(float) : 0;
+        if (need > most) most = need;
+    }
+    return most;
 }
 
 static void norm(struct kt_worker *w, const struct kt_node *n, struct kt_range r)
@@ -52,11 +65,7 @@ static void quantize(struct kt_worker *w, const struct kt_node *n, struct kt_ran
 {
     const struct kt_place px = kt_place_of(w, n->in[0]), py = kt_place_of(w, n->out);
     const struct kt_act act = kt_act_of(w, n->out, py);
-    if (n->wanted == w->plan->graph.values[n->in[0]].wanted)
-        n->quantize(kt_at(&px, r.begin), px.ld, r.begin - py.first, r.end - r.begin, &act);
-    else
-        for (uint32_t i = r.begin; i < r.end; i++)
-            n->quantize(kt_at(&px, kt_row_of(w, n, n->in[0], i)), px.ld, i - py.first, 1, &act);
+    n->quantize(kt_at(&px, r.begin), px.ld, r.begin - py.first, r.end - r.begin, &act);
 }
 
 static void rope(struct kt_worker *w, const struct kt_node *n, struct kt_range r)
