@@ -10,4 +10,5 @@ else
 	@echo "make installcheck: not run, python3 is missing"
 endif
 CLEANFILES += installcheck-q8_0.gguf
-EXTRA_DIST += tests/install/demo.py
+EXTRA_DIST += tests/install/demo.py examples/backend-demo/configure.ac examples/backend-demo/Makefile.am \
+	examples/backend-demo/kopi-demo.c examples/backend-demo/README.md

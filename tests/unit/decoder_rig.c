@@ -1,7 +1,6 @@
 #include "decoder_rig.h"
 
 #include "backend/exec.h"
-#include "base/mem.h"
 #include "model/build.h"
 
 #include <stdatomic.h>
@@ -17,7 +16,7 @@ struct rig {
     struct kopi_instance *instance;
     struct kopi_exec *exec;
     const char *isa;
-    uint32_t *n_past, pages_per_seq;
+    uint32_t *n_past, pages_per_seq, n_seq;
     int32_t **pages; /* [n_seq] -> ids */
     const int32_t **tables;
     kopi_run run;
@@ -54,23 +53,8 @@ static void deal_pages(struct rig *r, uint32_t n_seq)
     for (uint32_t i = 0; i < n; i++) r->pages[i % n_seq][i / n_seq] = (int32_t)((uint64_t)i * step % n);
 }
 
-struct rig *rig_open(const struct rig_config *c)
+static void make_tables(struct rig *r, const struct rig_config *c)
 {
-    struct rig *r = zeros(1, sizeof *r);
-    kopi_error err = {0};
-    must(kopi__gguf_open(c->model, 0, NULL, 0, &r->gguf, &err), &err);
-    must(kopi__decoder_read(r->gguf, &r->decoder, &err), &err);
-    const struct kopi_build build = {.n_ctx = c->n_ctx, .max_tok = c->max_tok, .max_out = c->max_tok, .max_seq = c->n_seq,
-                                     .kv_k = c->kv_dtype, .kv_v = c->kv_dtype};
-    must(kopi__build(r->gguf, &r->decoder, &build, &r->program, &err), &err);
-    must(kopi__team_new(c->threads, &r->team, &err), &err);
-    r->isa = c->isa;
-    const struct kopi_plugin_handle *plugin;
-    const struct kopi_plugin_search search = {.path = c->plugin};
-    must(kopi__plugin_load(&search, &plugin, &err), &err);
-    const struct kopi_instance_env env = {.team = r->team, .threads = c->threads, .cancel = &r->cancel, .option = option, .option_ctx = r};
-    must(kopi__instance_new(plugin, 0, &env, &r->instance, &err), &err);
-    must(kopi__exec_new(r->instance, NULL, r->program, r->gguf, NULL, NULL, &r->exec, &err), &err);
     r->pages_per_seq = (c->n_ctx + KOPI_PAGE_LEN - 1) / KOPI_PAGE_LEN;
     r->n_past = zeros(c->n_seq, sizeof *r->n_past);
     r->pages = zeros(c->n_seq, sizeof *r->pages);
@@ -82,17 +66,61 @@ struct rig *rig_open(const struct rig_config *c)
     r->pos = zeros(c->max_tok, sizeof *r->pos);
     r->seq = zeros(c->max_tok, sizeof *r->seq);
     r->rows = zeros(c->max_tok, sizeof *r->rows);
+}
+
+static kopi_status open_all(struct rig *r, const struct rig_config *c, kopi_error *err)
+{
+    const struct kopi_build build = {.n_ctx = c->n_ctx, .max_tok = c->max_tok, .max_out = c->max_tok, .max_seq = c->n_seq,
+                                     .kv_k = c->kv_dtype, .kv_v = c->kv_dtype};
+    const struct kopi_plugin_search search = {.path = c->plugin};
+    const struct kopi_instance_env env = {.team = NULL, .threads = c->threads, .cancel = &r->cancel, .option = option, .option_ctx = r};
+    const struct kopi_plugin_handle *plugin;
+    kopi_status s = kopi__gguf_open(c->model, 0, NULL, 0, &r->gguf, err);
+    if (s == KOPI_OK) s = kopi__decoder_read(r->gguf, &r->decoder, err);
+    if (s == KOPI_OK) s = kopi__build(r->gguf, &r->decoder, &build, &r->program, err);
+    if (s == KOPI_OK) s = kopi__team_new(c->threads, &r->team, err);
+    if (s == KOPI_OK) s = kopi__plugin_load(&search, &plugin, err);
+    if (s != KOPI_OK) return s;
+    struct kopi_instance_env with_team = env;
+    with_team.team = r->team;
+    s = kopi__instance_new(plugin, 0, &with_team, &r->instance, err);
+    return s == KOPI_OK ? kopi__exec_new(r->instance, NULL, r->program, r->gguf, NULL, NULL, &r->exec, err) : s;
+}
+
+int rig_try(const struct rig_config *c, struct rig **out)
+{
+    struct rig *r = zeros(1, sizeof *r);
+    kopi_error err = {0};
+    r->isa = c->isa;
+    r->n_seq = c->n_seq;
+    kopi_status s = open_all(r, c, &err);
+    *out = NULL;
+    if (s == KOPI_OK) {
+        make_tables(r, c);
+        *out = r;
+    } else {
+        if (s != KOPI_E_NOMEM) fprintf(stderr, "rig: %s\n", err.text);
+        rig_close(r);
+    }
+    return s;
+}
+
+struct rig *rig_open(const struct rig_config *c)
+{
+    struct rig *r;
+    if (rig_try(c, &r) != KOPI_OK) abort();
     return r;
 }
 
 void rig_close(struct rig *r)
 {
+    if (!r) return;
     kopi__exec_free(r->exec);
     kopi__instance_free(r->instance);
     kopi__team_free(r->team);
-    for (uint32_t s = 0; s < r->program->p.max_seq; s++) free(r->pages[s]);
     kopi__program_free(r->program);
     kopi__gguf_close(r->gguf);
+    for (uint32_t s = 0; r->pages && s < r->n_seq; s++) free(r->pages[s]);
     free(r->n_past);
     free(r->pages);
     free(r->tables);
@@ -134,7 +162,7 @@ void rig_forget(struct rig *r)
 {
     const kopi_kv_group *g = &r->program->groups[0];
     memset(g->base, 0xff, g->page_bytes * g->n_pages);
-    memset(r->n_past, 0, r->program->p.max_seq * sizeof *r->n_past);
+    memset(r->n_past, 0, r->n_seq * sizeof *r->n_past);
 }
 
 void rig_cancel(struct rig *r, bool yes) { atomic_store(&r->cancel, yes); }
@@ -150,7 +178,7 @@ const char *rig_code(struct rig *r, uint32_t op)
 
 uint64_t rig_page_bytes(const struct rig *r) { return r->program->groups[0].page_bytes; }
 
-uint64_t rig_page(struct rig *r, uint32_t seq, uint32_t page, void *out)
+void rig_get_page(struct rig *r, uint32_t seq, uint32_t page, void *out)
 {
     const kopi_kv_group *g = &r->program->groups[0];
     int32_t id = r->pages[seq][page];
@@ -158,8 +186,9 @@ uint64_t rig_page(struct rig *r, uint32_t seq, uint32_t page, void *out)
         must(r->instance->ops.kv_export(r->instance->be, &r->program->p, 0, id, out), &(kopi_error){0});
     else
         memcpy(out, (char *)g->base + (uint64_t)id * g->page_bytes, g->page_bytes);
-    return g->page_bytes;
 }
+
+void rig_set_past(struct rig *r, uint32_t seq, uint32_t n) { r->n_past[seq] = n; }
 
 void rig_set_page(struct rig *r, uint32_t seq, uint32_t page, const void *in)
 {
