@@ -1,4 +1,5 @@
-/* kopi backends: which plugins are found, and with a model which code runs what. */
+/* kopi backends: which plugins are found, and with a model which code runs what; the test and the start of one. */
+#include "check.h"
 #include "commands.h"
 
 #include "backend/assign.h"
@@ -9,8 +10,6 @@
 #include "run/model.h"
 #include <stdlib.h>
 #include <string.h>
-
-const struct cli_option cli_backends_options[] = {{0}};
 
 static void print_flags(const kopi_device *d)
 {
@@ -90,7 +89,12 @@ int cli_backends(int n_args, char **args)
 {
     kopi_error e;
     char why[128];
-    if (n_args && (n_args > 2 || strcmp(args[0], "info"))) return cli_error(EXIT_USAGE, "kopi backends takes nothing or: info NAME");
+    if (n_args == 2 && !strcmp(args[0], "check")) return cli_backends_check(args[1]);
+    if (n_args == 1 && !strcmp(args[0], "check")) return cli_error(EXIT_USAGE, "kopi backends check needs a file or a name");
+    if (n_args == 3 && !strcmp(args[0], "new")) return cli_backends_new(args[1], args[2]);
+    if (n_args && !strcmp(args[0], "new")) return cli_error(EXIT_USAGE, "kopi backends new needs a NAME and a DIR");
+    if (n_args && (n_args > 2 || strcmp(args[0], "info")))
+        return cli_error(EXIT_USAGE, "kopi backends takes nothing, or: info NAME, or: check FILE-or-NAME, or: new NAME DIR");
     struct listing l = {.only = n_args == 2 ? args[1] : NULL};
     if (n_args == 1) return cli_error(EXIT_USAGE, "kopi backends info needs a NAME");
     if (kopi_engine_new(cli_config, &l.engine, &e) != KOPI_OK) return cli_fail(&e);

@@ -15,4 +15,6 @@ CLI_COMMAND(backends, cli_backends);
 CLI_COMMAND(config, cli_config_command);
 #undef CLI_COMMAND
 
+int cli_backends_new(const char *name, const char *dir); /* cmd_backends_new.c */
+
 #endif

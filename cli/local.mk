@@ -1,9 +1,19 @@
 # The command is linked with the core itself: it shows what the public interface does not (files, programs, kernels).
 bin_PROGRAMS += kopi
 kopi_SOURCES = \
-	cli/cli.h cli/cmd_backends.c cli/cmd_bench.c cli/cmd_config.c cli/cmd_inspect.c cli/cmd_logits.c cli/cmd_perplexity.c \
+	cli/check.h cli/check_file.c cli/check_file.h cli/check_model.c cli/cli.h cli/cmd_backends.c cli/cmd_backends_new.c \
+	cli/cmd_check.c cli/cmd_bench.c cli/cmd_config.c cli/cmd_inspect.c cli/cmd_logits.c cli/cmd_perplexity.c \
 	cli/cmd_run.c cli/cmd_tokenize.c cli/commands.c cli/commands.h cli/common.c cli/main.c cli/npy.c cli/npy.h \
-	cli/options.c cli/repl.c cli/repl.h
-kopi_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/cli
+	cli/options.c cli/repl.c cli/repl.h cli/template.h
+kopi_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/cli -I$(top_srcdir)
 kopi_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -pthread
-kopi_LDADD = libcore.la $(JANSSON_LIBS) $(LIBM)
+kopi_LDADD = libconformance.la libcore.la $(JANSSON_LIBS) $(LIBM)
+
+# The template of `kopi backends new` is the example itself.
+template = examples/backend-demo/configure.ac examples/backend-demo/Makefile.am examples/backend-demo/kopi-demo.c \
+	examples/backend-demo/README.md
+nodist_kopi_SOURCES = cli/template.c
+cli/template.c: $(template) scripts/embed
+	$(AM_V_GEN)$(MKDIR_P) cli && (cd $(srcdir) && $(SHELL) scripts/embed $(template)) > $@-t && mv $@-t $@
+CLEANFILES += cli/template.c
+EXTRA_DIST += $(template) scripts/embed

@@ -1,5 +1,6 @@
 #include "cases.h"
 
+#include "drive.h"
 #include <kopi/math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +29,8 @@ static bool coin(struct cf_case *k) { return cf_below(&k->random, 2); }
 static void tokens(struct cf_case *k, struct cf_program *c, uint32_t most)
 {
     uint32_t len[CF_MAX_SEQ], n = PICK(k, 1, 1, 1, 2, 3);
-    for (uint32_t s = 0; s < n; s++) len[s] = 1 + cf_below(&k->random, coin(k) ? most / n : 4);
+    if (k->large) n = 1, len[0] = 32;
+    for (uint32_t s = 0; s < n && !k->large; s++) len[s] = 1 + cf_below(&k->random, coin(k) ? most / n : 4);
     cf_program_init(c, len, n);
     say(k, " tok=%u", c->n_tok);
     if (n > 1) say(k, "/%u", n);
@@ -73,9 +75,12 @@ static int32_t weight(struct cf_case *k, struct cf_program *c, int64_t len, int6
     return i;
 }
 
+static int64_t width(struct cf_case *k) { return k->large ? 2048 : 1 + cf_below(&k->random, 300); }
+
 /* A row length that the type allows. */
 static int64_t length(struct cf_case *k)
 {
+    if (k->large) return 1024;
     uint32_t len = cf_weight_type(k->dtype)->len;
     return len == 1 ? 1 + cf_below(&k->random, 300) : len * (1 + cf_below(&k->random, len == 32 ? 24 : 4));
 }
@@ -102,7 +107,7 @@ static void embed(struct cf_case *k, struct cf_program *c)
 
 static void norm(struct cf_case *k, struct cf_program *c)
 {
-    int64_t n = 1 + cf_below(&k->random, 300), heads = PICK(k, 1, 1, 2, 7);
+    int64_t n = width(k), heads = PICK(k, 1, 1, 2, 7);
     c->params[0].norm = (kopi_norm_params){0};
     uint32_t kind = PICK(k, KOPI_NORM_RMS, KOPI_NORM_LAYER);
     tokens(k, c, 20);
@@ -127,7 +132,7 @@ static void quantize(struct cf_case *k, struct cf_program *c)
 /* QUANTIZE where the type wants it, LINEAR, and for the head SOFTCAP on the caller's rows. */
 static void linear(struct cf_case *k, struct cf_program *c)
 {
-    int64_t len = length(k), n = 1 + cf_below(&k->random, 75);
+    int64_t len = length(k), n = k->large ? 256 : 1 + cf_below(&k->random, 75);
     bool head = PICK(k, 0, 0, 1);
     uint32_t a = k->quantize ? kopi_activation_dtype(k->dtype) : KOPI_DTYPE_F32,
              sym = head ? KOPI_DIM_OUT : KOPI_DIM_TOK;
@@ -163,11 +168,10 @@ static void rope(struct cf_case *k, struct cf_program *c)
     OP(c, KOPI_OP_ROPE, LIST(x, table), LIST(y), &c->params[0].rope);
 }
 
-static void attn(struct cf_case *k, struct cf_program *c)
+static void attention(struct cf_case *k, struct cf_program *c, uint32_t window)
 {
     uint32_t kv_heads = PICK(k, 1, 2, 3), per = PICK(k, 1, 2, 7), nk = PICK(k, 8, 64, 80, 96, 20),
-             nv = coin(k) ? nk : PICK(k, 16, 64, 40);
-    uint32_t window = PICK(k, 0, 0, 1, 3, 40, 300), page = PICK(k, 64, 64, 32, 256);
+             nv = coin(k) ? nk : PICK(k, 16, 64, 40), page = PICK(k, 64, 64, 32, 256);
     tokens(k, c, per < 7 && kv_heads < 3 ? PICK(k, 20, 70, 300, 640) : 40);
     say(k, " kv_heads=%u x%u dim=%u/%u", kv_heads, per, nk, nv);
     if (window) say(k, " window=%u", window);
@@ -182,10 +186,17 @@ static void attn(struct cf_case *k, struct cf_program *c)
     OP(c, KOPI_OP_KV_WRITE, LIST(key, value), LIST(c->kv[0], c->kv[1]), &c->params[0].kv_write);
     OP(c, KOPI_OP_ATTN, LIST(q, c->kv[0], c->kv[1]), LIST(y), &c->params[1].attn);
 }
+static void attn(struct cf_case *k, struct cf_program *c) { attention(k, c, 0); }
+static void window(struct cf_case *k, struct cf_program *c)
+{
+    k->dtype = PICK(k, KOPI_DTYPE_F32, KOPI_DTYPE_F16);
+    say(k, " %s", cf_type_name(k->dtype));
+    attention(k, c, PICK(k, 1, 2, 3, 40, 256, 300));
+}
 
 static void glu(struct cf_case *k, struct cf_program *c)
 {
-    int64_t n = 1 + cf_below(&k->random, 300);
+    int64_t n = width(k);
     uint32_t act = PICK(k, KOPI_ACT_SILU, KOPI_ACT_GELU_TANH, KOPI_ACT_RELU);
     tokens(k, c, 20);
     say(k, " n=%d %s", (int)n, act == KOPI_ACT_SILU ? "silu" : act == KOPI_ACT_GELU_TANH ? "gelu" : "relu");
@@ -197,7 +208,7 @@ static void glu(struct cf_case *k, struct cf_program *c)
 
 static void add(struct cf_case *k, struct cf_program *c)
 {
-    int64_t n = 1 + cf_below(&k->random, 300);
+    int64_t n = width(k);
     tokens(k, c, 20);
     say(k, " n=%d", (int)n);
     int32_t a = input(k, c, n, 1, KOPI_DIM_TOK), b = input(k, c, n, 1, KOPI_DIM_TOK), y = output_for(k, c, a, n, 1);
@@ -206,7 +217,7 @@ static void add(struct cf_case *k, struct cf_program *c)
 
 static void by_value(struct cf_case *k, struct cf_program *c, uint32_t op)
 {
-    int64_t n = 1 + cf_below(&k->random, 300);
+    int64_t n = width(k);
     tokens(k, c, 20);
     say(k, " n=%d", (int)n);
     c->params[0].scale =
@@ -219,7 +230,7 @@ static void softcap(struct cf_case *k, struct cf_program *c) { by_value(k, c, KO
 
 static void gather(struct cf_case *k, struct cf_program *c)
 {
-    int64_t n = 1 + cf_below(&k->random, 300);
+    int64_t n = width(k);
     tokens(k, c, 20);
     want_some(k, c);
     say(k, " n=%d", (int)n);
@@ -239,7 +250,8 @@ static const struct cf_kind kinds[] = {
     {"quantize", quantize, a8, N(a8), 1e-4f, 4},
     {"linear", linear, weights, N(weights), 5e-4f, 4},
     {"rope", rope, NULL, 0, 1e-8f, 12},
-    {"attn", attn, kv, N(kv), 1e-5f, 8},
+    {"attn", attn, kv, N(kv), 1e-5f, 5},
+    {"window", window, NULL, 0, 1e-5f, 8},
     {"glu", glu, NULL, 0, 1e-6f, 12},
     {"add", add, NULL, 0, 1e-10f, 4},
     {"scale", scale, NULL, 0, 1e-10f, 4},
@@ -250,4 +262,24 @@ const struct cf_kind *cf_kinds(uint32_t *n)
 {
     *n = N(kinds);
     return kinds;
+}
+
+bool cf_build(const struct cf_draw *k, struct cf_instance *i, struct cf_program *c, char *name, size_t n)
+{
+    for (int quantize = 1; quantize >= 0; quantize--) {
+        struct cf_case one = {.dtype = k->dtype,
+                              .values = k->values,
+                              .random = {k->seed},
+                              .large = k->large,
+                              .quantize = quantize,
+                              .name = name,
+                              .name_size = n};
+        snprintf(name, n, "%s%s%s %s", k->kind->name, k->kind->types ? " " : "",
+                 k->kind->types ? cf_type_name(k->dtype) : "", cf_values_name(k->values));
+        k->kind->build(&one, c);
+        cf_program_finish(c);
+        if (cf_takes(i, c)) return true;
+        cf_program_free(c);
+    }
+    return false;
 }

@@ -9,6 +9,7 @@ struct cf_case {
     uint32_t dtype; /* of the weight, the KV cache or the quantized activation; 0 where there is none */
     enum cf_values values;
     struct cf_random random;
+    bool large;    /* so much work that threads meet in it */
     bool quantize; /* LINEAR: x goes through QUANTIZE to the type that kopi_activation_dtype gives */
     char *name;    /* shapes are appended here */
     size_t name_size;
@@ -23,5 +24,17 @@ struct cf_kind {
     uint32_t weight; /* how often it is drawn in each round */
 };
 const struct cf_kind *cf_kinds(uint32_t *n);
+
+/* One program out of all that are possible. */
+struct cf_draw {
+    const struct cf_kind *kind;
+    uint32_t dtype;
+    enum cf_values values;
+    uint64_t seed;
+    bool large; /* as in struct cf_case */
+};
+/* Builds it in the form that the instance claims (LINEAR from quantized or from F32 activations); false: in none, and
+ * nothing is to be freed. name: 256 bytes and more. */
+bool cf_build(const struct cf_draw *k, struct cf_instance *i, struct cf_program *c, char *name, size_t n);
 
 #endif

@@ -36,14 +36,14 @@ static const kopi_kernel *kernel_of(const struct cf_instance *i, const struct cf
     types_of(c, op, &w, &a);
     for (uint32_t k = 0; k < i->ops.n_kernels; k++) {
         const kopi_kernel *row = (const void *)((const char *)i->ops.kernels + (size_t)k * i->ops.kernel_stride);
-        if (row->op == op->op && row->version == op->version && listed(w, row->w_types, row->n_w) &&
+        if (row->run && row->op == op->op && row->version == op->version && listed(w, row->w_types, row->n_w) &&
             listed(a, row->a_types, row->n_a))
             return row;
     }
     return NULL;
 }
 
-static const kopi_op *op_at(const struct cf_program *c, uint32_t i) { return &c->ops[c->first_op + i]; }
+static const kopi_op *op_at(const struct cf_program *c, uint32_t i) { return kopi_op_at(&c->p, c->first_op + i); }
 
 bool cf_takes(struct cf_instance *i, const struct cf_program *c)
 {
@@ -61,6 +61,57 @@ const char *cf_code(struct cf_instance *i, const struct cf_program *c)
     return name ? name : "";
 }
 
+static void *zeros(size_t n, size_t size)
+{
+    void *p = calloc(n ? n : 1, size);
+    if (!p) abort();
+    return p;
+}
+
+/* ---- larger structs: as a later host has them
+ * ------------------------------------------------------------------------ */
+
+/* A copy of n structs with `grow` bytes of nonsense behind each; struct_size, where the struct begins with it, says so.
+ */
+static void *grown(const void *array, uint32_t n, size_t size, uint32_t grow, bool sized)
+{
+    char *copy = zeros(n, size + grow);
+    for (uint32_t i = 0; i < n; i++) {
+        char *to = copy + i * (size + grow);
+        memcpy(to, (const char *)array + i * size, size);
+        memset(to + size, CF_FILL, grow);
+        if (sized) memcpy(to, &(uint32_t){(uint32_t)size + grow}, sizeof(uint32_t));
+    }
+    return copy;
+}
+
+static void grow_program(struct cf_program *c)
+{
+    if (!c->grow) return;
+    c->p.struct_size += c->grow;
+    c->p.op_stride += c->grow;
+    c->p.tensor_stride += c->grow;
+    c->p.group_stride += c->grow;
+    c->p.ops = grown(c->ops, c->p.n_ops, sizeof *c->ops, c->grow, false);
+    c->p.tensors = grown(c->t, c->p.n_tensors, sizeof *c->t, c->grow, false);
+    c->p.groups = grown(&c->group, c->p.n_groups, sizeof c->group, c->grow, true);
+}
+
+static void shrink_program(struct cf_program *c)
+{
+    if (!c->grow) return;
+    free((void *)(uintptr_t)c->p.ops);
+    free((void *)(uintptr_t)c->p.tensors);
+    free((void *)(uintptr_t)c->p.groups);
+    c->p.struct_size -= c->grow;
+    c->p.op_stride -= c->grow;
+    c->p.tensor_stride -= c->grow;
+    c->p.group_stride -= c->grow;
+    c->p.ops = c->ops;
+    c->p.tensors = c->t;
+    c->p.groups = &c->group;
+}
+
 /* ---- one run: tokens [first, first + n) -------------------------------------------------------------------------- */
 
 struct step {
@@ -70,14 +121,8 @@ struct step {
     const int32_t *pages[CF_MAX_SEQ][1];
     int32_t *seq, *rows;
     kopi_output output;
+    void *grown[2];
 };
-
-static void *zeros(size_t n, size_t size)
-{
-    void *p = calloc(n ? n : 1, size);
-    if (!p) abort();
-    return p;
-}
 
 static void step_seqs(struct step *s, struct cf_program *c)
 {
@@ -129,10 +174,18 @@ static void step_init(struct step *s, struct cf_program *c, uint32_t first, uint
     s->run.seq = s->seq;
     s->run.seqs = s->seqs;
     s->run.outputs = &s->output;
+    if (!c->grow) return;
+    s->run.struct_size += c->grow;
+    s->run.seq_stride += c->grow;
+    s->run.output_stride += c->grow;
+    s->run.seqs = s->grown[0] = grown(s->seqs, s->run.n_seq, sizeof *s->seqs, c->grow, true);
+    s->run.outputs = s->grown[1] = grown(&s->output, 1, sizeof s->output, c->grow, true);
 }
 
 static void step_free(struct step *s)
 {
+    free(s->grown[0]);
+    free(s->grown[1]);
     free(s->seq);
     free(s->rows);
 }
@@ -180,30 +233,55 @@ static const char *store(const struct step *s, struct cf_program *c)
     return NULL;
 }
 
+/* One operation by its kernel. */
+struct call {
+    struct cf_instance *i;
+    const struct cf_program *c;
+    const kopi_run *run;
+    void **data;
+    const kopi_kernel *row;
+    const kopi_op *op;
+    uint64_t scratch_size;
+};
+
+static kopi_status call_kernel(const struct call *k, uint32_t ith, uint32_t nth)
+{
+    struct cf_buf scratch = cf_buf_new(k->scratch_size, 64);
+    kopi_kctx one = {.struct_size = sizeof one,
+                     .ith = ith,
+                     .nth = nth,
+                     .reserved = k->c->grow,
+                     .prog = &k->c->p,
+                     .run = k->run,
+                     .data = k->data,
+                     .scratch = scratch.data,
+                     .scratch_size = k->scratch_size};
+    kopi_kctx *ctx = grown(&one, 1, sizeof one, k->c->grow, true);
+    kopi_status s = k->row->run(k->i->be, ctx, k->op);
+    free(ctx);
+    cf_buf_free(&scratch);
+    return s;
+}
+
+static kopi_status work(void *arg, uint32_t ith, uint32_t nth, kopi_team *team)
+{
+    const struct call *k = arg;
+    k->i->host.h.barrier(team, KOPI_OK); /* all at once */
+    return call_kernel(k, ith, nth);
+}
+
 static kopi_status run_kernels(struct cf_instance *i, struct cf_program *c, const kopi_run *run, uint32_t nth)
 {
     void *data[CF_MAX_TENSORS];
     for (uint32_t k = 0; k < c->p.n_tensors; k++)
         data[k] = c->t[k].kind == KOPI_KIND_OUTPUT ? run->outputs[0].host : c->t[k].data;
     for (uint32_t k = 0; k < c->n_ops; k++) {
-        const kopi_op *op = op_at(c, k);
-        const kopi_kernel *row = kernel_of(i, c, op);
-        uint64_t size = row->scratch ? row->scratch(i->be, &c->p, op, nth) : 0;
-        struct cf_buf scratch = cf_buf_new(size, 64);
-        kopi_status s = KOPI_OK;
-        for (uint32_t w = nth; w-- > 0 && s == KOPI_OK;) { /* last worker first: the order must not matter */
-            kopi_kctx ctx = {.struct_size = sizeof ctx,
-                             .ith = w,
-                             .nth = nth,
-                             .prog = &c->p,
-                             .run = run,
-                             .data = data,
-                             .scratch = scratch.data,
-                             .scratch_size = size};
-            cf_buf_fill(&scratch);
-            s = row->run(i->be, &ctx, op);
-        }
-        cf_buf_free(&scratch);
+        struct call call = {.i = i, .c = c, .run = run, .data = data, .op = op_at(c, k)};
+        call.row = kernel_of(i, c, call.op);
+        call.scratch_size = call.row->scratch ? call.row->scratch(i->be, &c->p, call.op, nth) : 0;
+        kopi_status s = c->threads ? i->host.h.team(i->host.h.ctx, work, &call) : KOPI_OK;
+        for (uint32_t w = c->threads ? 0 : nth; w-- > 0 && s == KOPI_OK;) /* last first: the order must not matter */
+            s = call_kernel(&call, w, nth);
         if (s != KOPI_OK) return s;
     }
     return KOPI_OK;
@@ -239,7 +317,9 @@ static kopi_status import(struct cf_instance *i, struct cf_program *c)
                          .size = c->buf[k].size};
         for (int d = 0; d < 4; d++) w.ne[d] = t->dim[d].n, w.nb[d] = t->nb[d];
         kopi_weight_out out = {.struct_size = sizeof out};
-        kopi_status s = i->ops.weight_import(i->be, &w, &out);
+        kopi_weight *given = grown(&w, 1, sizeof w, c->grow, true);
+        kopi_status s = i->ops.weight_import(i->be, given, &out);
+        free(given);
         if (s != KOPI_OK) return s;
         t->handle = out.mode == KOPI_WEIGHT_REF ? NULL : out.handle;
     }
@@ -271,6 +351,8 @@ static kopi_status steps(struct cf_instance *i, struct cf_program *c, void *plan
     return status;
 }
 
+static bool own_layout(const struct cf_instance *i) { return i->ops.kv_export && i->ops.kv_import; }
+
 /* The rows of all tokens from the canonical pages. NULL: all well. */
 static const char *read_kv(struct cf_instance *i, struct cf_program *c)
 {
@@ -279,14 +361,14 @@ static const char *read_kv(struct cf_instance *i, struct cf_program *c)
     for (uint32_t t = 0; t < c->n_tok && !what; t++) {
         uint32_t pos = (uint32_t)c->pos[t], len = c->group.page_len;
         int32_t id = c->page_ids[c->seq[t]][pos / len];
-        if (!i->ops.kv_export)
+        if (!own_layout(i))
             memcpy(page, (char *)c->group.base + (uint64_t)id * c->group.page_bytes, c->group.page_bytes);
         else if (i->ops.kv_export(i->be, &c->p, 0, id, page) != KOPI_OK) what = "kv_export failed";
         for (int w = 0; w < 2; w++) {
             const struct cf_image *m = &c->kv_rows[w];
             memcpy(m->rows + t * m->row_bytes, page + c->t[c->kv[w]].off + pos % len * m->row_bytes, m->row_bytes);
         }
-        for (uint64_t b = 0; b < c->t[c->kv[0]].off && !i->ops.kv_export; b++)
+        for (uint64_t b = 0; b < c->t[c->kv[0]].off && !own_layout(i); b++)
             if ((unsigned char)page[b] != CF_FILL) what = "the page of another layer was written";
     }
     free(page);
@@ -318,10 +400,12 @@ kopi_status cf_drive(struct cf_instance *i, struct cf_program *c, uint32_t nth, 
     protect_weights(c, true);
     if (c->pages.map) cf_buf_fill(&c->pages);
     kopi_status s = import(i, c);
+    grow_program(c);
     if (s == KOPI_OK && i->ops.prepare) s = i->ops.prepare(i->be, &c->p, c->first_op, c->n_ops, &plan);
     if (s == KOPI_OK) s = steps(i, c, plan, nth, split, &what);
     if (s == KOPI_OK && !what && c->pages.map) what = read_kv(i, c);
     if (plan) i->ops.plan_free(i->be, plan);
+    shrink_program(c);
     export(i, c);
     protect_weights(c, false);
     if (!float_state_is_plain()) what = "the floating-point state was changed";

@@ -1,5 +1,6 @@
 #include "host.h"
 
+#include "memory.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +8,7 @@
 
 /* ---- services ---------------------------------------------------------------------------------------------------- */
 
-static void host_log(void *ctx, int32_t level, const char *utf8)
-{
-    (void)ctx;
-    if (level <= 1) fprintf(stderr, "plugin: %s\n", utf8);
-}
+static void host_log(void *ctx, int32_t level, const char *utf8) { (void)ctx, (void)level, (void)utf8; }
 
 static kopi_status host_fail(void *ctx, kopi_status code, const char *utf8)
 {
@@ -41,7 +38,12 @@ static void host_account(void *ctx, uint32_t space, int64_t delta) { (void)ctx, 
 
 static uint32_t host_team_size(void *ctx) { return ((struct cf_host *)ctx)->threads; }
 
-static int32_t host_cancelled(void *ctx) { return atomic_load(&((struct cf_host *)ctx)->cancel); }
+static int32_t host_cancelled(void *ctx)
+{
+    struct cf_host *h = ctx;
+    long n = atomic_fetch_add(&h->polls, 1) + 1, at = atomic_load(&h->cancel_at);
+    return at && n >= at;
+}
 
 static const char *host_option(void *ctx, const char *key)
 {
@@ -121,7 +123,8 @@ void cf_host_init(struct cf_host *h, const char *const *options, uint32_t thread
     memset(h, 0, sizeof *h);
     h->options = options;
     h->threads = threads;
-    h->h = (kopi_host){.struct_size = sizeof h->h,
+    memset(h->beyond, CF_FILL, sizeof h->beyond);
+    h->h = (kopi_host){.struct_size = sizeof h->h + sizeof h->beyond,
                        .abi_minor = KOPI_ABI_MINOR,
                        .ctx = h,
                        .log = host_log,
@@ -139,7 +142,8 @@ void cf_host_init(struct cf_host *h, const char *const *options, uint32_t thread
 
 /* ---- instances --------------------------------------------------------------------------------------------------- */
 
-kopi_status cf_open(struct cf_instance *i, const kopi_plugin *p, const char *const *options, uint32_t threads)
+kopi_status cf_open_starved(struct cf_instance *i, const kopi_plugin *p, const char *const *options, uint32_t threads,
+                            long fail_at)
 {
     memset(i, 0, sizeof *i);
     i->plugin = p;
@@ -147,7 +151,13 @@ kopi_status cf_open(struct cf_instance *i, const kopi_plugin *p, const char *con
     cf_host_init(&i->host, options, threads);
     i->device.struct_size = sizeof i->device;
     kopi_status s = p->device(&i->host.h, 0, &i->device);
+    i->host.fail_at = fail_at;
     return s == KOPI_OK ? i->ops.create(&i->host.h, 0, &i->be) : s;
+}
+
+kopi_status cf_open(struct cf_instance *i, const kopi_plugin *p, const char *const *options, uint32_t threads)
+{
+    return cf_open_starved(i, p, options, threads, 0);
 }
 
 void cf_close(struct cf_instance *i)

@@ -25,6 +25,8 @@ const kopi_plugin *cf_load(const char *path, char *err, size_t n)
                       "it was built for another version of the plugin interface than " KOPI_ABI_VERSION_STRING);
     if (p->fingerprint != KOPI_FINGERPRINT)
         return refuse(err, n, path, "its structs have another layout (fingerprint)");
+    if (p->sanitizer != KOPI_SANITIZER)
+        return refuse(err, n, path, "it was built with another sanitizer than kopi, or without");
     if (!p->name || !p->version || !p->device || !p->ops) return refuse(err, n, path, "a required field is NULL");
     if (p->ops->struct_size < KOPI_END_OF(kopi_backend_ops, extension) || !p->ops->create || !p->ops->destroy)
         return refuse(err, n, path, "its kopi_backend_ops lacks required functions");

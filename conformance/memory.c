@@ -1,11 +1,43 @@
 #include "memory.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, MAX_NAMED = 64 };
+
+/* Buffers that a fault is looked up in; more are not named. */
+static struct cf_buf known[MAX_NAMED];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void replace(const void *map, const struct cf_buf *by)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MAX_NAMED; i++)
+        if (known[i].map == map) {
+            known[i] = *by;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+void cf_buf_name_fault(const void *address, char *text, size_t n)
+{
+    const char *at = address;
+    for (int i = 0; i < MAX_NAMED; i++) {
+        const struct cf_buf *b = &known[i];
+        const char *from = b->map, *to = from + b->map_size;
+        if (!b->map || at < from || at >= to) continue;
+        if (at >= b->data + b->size)
+            snprintf(text, n, "%ld bytes past the end of a buffer of %zu bytes",
+                     (long)(at - b->data - (long)b->size) + 1, b->size);
+        else if (at < b->data)
+            snprintf(text, n, "%ld bytes before the start of a buffer of %zu bytes", (long)(b->data - at), b->size);
+        else snprintf(text, n, "write to byte %ld of a buffer that is only to be read", (long)(at - b->data));
+    }
+}
 
 struct cf_buf cf_buf_new(size_t size, size_t align)
 {
@@ -19,12 +51,16 @@ struct cf_buf cf_buf_new(size_t size, size_t align)
     }
     b.data = (char *)b.map + PAGE + body - padded;
     cf_buf_fill(&b);
+    replace(NULL, &b);
     return b;
 }
 
 void cf_buf_free(struct cf_buf *b)
 {
-    if (b->map) munmap(b->map, b->map_size);
+    if (b->map) {
+        replace(b->map, &(struct cf_buf){0});
+        munmap(b->map, b->map_size);
+    }
     *b = (struct cf_buf){0};
 }
 

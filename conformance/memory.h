@@ -19,6 +19,10 @@ void cf_buf_fill(const struct cf_buf *b);
 bool cf_buf_intact(const struct cf_buf *b, size_t used);
 void cf_buf_read_only(const struct cf_buf *b, bool yes);
 
+/* For a signal handler: "12 bytes past the end of a buffer of 720 bytes"; unchanged where the address lies in no
+ * buffer's guard pages. */
+void cf_buf_name_fault(const void *address, char *text, size_t n);
+
 enum { CF_FILL = 0xa5 };
 
 #endif

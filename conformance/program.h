@@ -37,6 +37,10 @@ struct cf_program {
     bool *wanted; /* tokens whose output row is wanted */
     float *embd;  /* [n_embd, n_tok] or NULL */
     uint64_t n_embd;
+    /* How it is run: every struct larger by this many bytes of nonsense (a multiple of 8); workers of a kernel as
+     * threads that begin together, nth of them the instance's team. */
+    uint32_t grow;
+    bool threads;
     union { /* room for the parameters of the segment's operations */
         kopi_embed_params embed;
         kopi_norm_params norm;

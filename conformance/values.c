@@ -71,6 +71,12 @@ const struct cf_weight_type *cf_weight_type(uint32_t dtype)
     return NULL;
 }
 
+const char *cf_type_name(uint32_t dtype)
+{
+    const struct cf_weight_type *w = cf_weight_type(dtype);
+    return w ? w->name : dtype == KOPI_DTYPE_A8_32 ? "a8_32" : dtype == KOPI_DTYPE_A8_256 ? "a8_256" : "?";
+}
+
 /* EDGE: now and then any 16 bits, so also infinities and NaNs. */
 static uint16_t half(struct cf_random *r, enum cf_values v)
 {

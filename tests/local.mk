@@ -14,7 +14,6 @@ include tests/sanitizers.mk
 include tests/support/local.mk
 include tests/fuzz/local.mk
 include tests/e2e/example.mk
-include tests/abi/local.mk
 include tests/install/local.mk
 if HAVE_CHECK
 TEST_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
@@ -30,3 +29,4 @@ include tests/unit/linear.mk
 include tests/unit/threaded.mk
 include tests/unit/jinja.mk
 endif
+include tests/abi/local.mk

@@ -4,7 +4,7 @@
 #include <kopi/math.h>
 
 /* State of one instance. No globals: several instances live in one process. */
-struct demo {
+struct backend {
     const kopi_host *host;
 };
 
@@ -60,16 +60,16 @@ static const kopi_kernel kernels[] = {
 static kopi_status create(const kopi_host *host, uint32_t device, void **be)
 {
     (void)device;
-    struct demo *d = host->alloc(host->ctx, sizeof *d, 16);
-    if (!d) return host->fail(host->ctx, KOPI_E_NOMEM, "state of the backend");
-    d->host = host;
-    *be = d;
+    struct backend *b = host->alloc(host->ctx, sizeof *b, 16);
+    if (!b) return host->fail(host->ctx, KOPI_E_NOMEM, "state of the backend");
+    b->host = host;
+    *be = b;
     return KOPI_OK;
 }
 
 static void destroy(void *be)
 {
-    const kopi_host *host = ((struct demo *)be)->host;
+    const kopi_host *host = ((struct backend *)be)->host;
     host->free(host->ctx, be);
 }
 

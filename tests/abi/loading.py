@@ -7,13 +7,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).parent))
+from plugins import compile_to, logits  # noqa: E402
 from models import tiny  # noqa: E402
-from report import KOPI, PLUGINS, SANITIZED, SOURCE, check, command, finish, skip  # noqa: E402
+from report import KOPI, PLUGINS, SOURCE, check, command, finish, skip  # noqa: E402
 
-CC = os.environ.get("KOPI_CC", "cc").split()
-SANITIZE = {"": [], "address": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}[os.environ.get("KOPI_SANITIZED", "")]
-FLAGS = "-std=gnu11 -O1 -Wall -Wextra -Wno-override-init -shared -fPIC -fvisibility=hidden".split()
 X86 = os.uname().machine == "x86_64"
 
 # name: (macros of variant.c, what the message must say after the file's name)
@@ -80,14 +78,6 @@ FP = {
 
 top = Path(tempfile.mkdtemp(prefix="kopi-loading-"))
 os.environ.pop("KOPI_PLUGIN_PATH", None)
-
-
-def compile_to(path, source, *flags):
-    done = command(*CC, *FLAGS, *SANITIZE, "-I", SOURCE / "include", source, "-o", path, *flags)
-    if done.returncode:
-        check(False, f"{path.name} compiles", done.stderr.decode()[-2000:])
-        finish()
-    return path
 
 
 def variant(folder, name, *macros):
@@ -166,24 +156,20 @@ for name in ("null", "data", "none-here", "text", "folder"):
 
 
 # ---- a model with a good one; floating-point state ------------------------------------------------------------------
-def logits(name, folder, threads=1):
-    out = top / "logits.npy"
-    out.unlink(missing_ok=True)
-    done = command(KOPI, "logits", "--plugin-dir", PLUGINS, "--plugin-dir", folder, "-m", tiny("quants-Q4_1"), "--ids", "1,2,3,4,5",
-                   "-o", out, "-b", name, "-t", threads, timeout=300)
-    return out.read_bytes() if out.exists() else None, done.stderr.decode()
+def run(name, folder, threads=1):
+    return logits(tiny("quants-Q4_1"), top / "logits.npy", "--plugin-dir", folder, "-b", name, "-t", threads)
 
 
-want, errors = logits("cpu", bad)
+want, errors = run("cpu", bad)
 check(want, "cpu computes logits", errors)
 for name in GOOD:
-    have, errors = logits(name, bad)
+    have, errors = run(name, bad)
     check(want and have == want, f"{name} with fallback: the bytes of cpu", errors)
 if X86:
     fp = top / "fp"
     for name, (macros, message) in FP.items():
         file = variant(fp, name, *macros)
-        have, errors = logits(name, fp, threads=2)
+        have, errors = run(name, fp, threads=2)
         check(want and have == want, f"{name}: the state is undone, the bytes are those of cpu", errors)
         message = message.format(file=file)
         check(errors.count(message) == 1, f"{name}: named once: {message}", errors)
@@ -234,7 +220,6 @@ for env in {}, {"KOPI_PLUGIN_PATH": "."}, {"KOPI_PLUGIN_PATH": ":"}, {"LD_LIBRAR
     check(done.returncode == 5 and not mark.exists(), f"the working directory is not searched ({env})", done.stderr.decode())
     backends(cwd=decoy, env={**os.environ, **env})
     check(not mark.exists(), f"nor when listing ({env})")
-variant(decoy / "sub", "decoy", macro) if (decoy / "sub").mkdir() is None else None
 done, text, errors = backends("--plugin-dir", decoy)
 check(mark.exists(), "the decoy does leave its mark when it is named", text + errors)
 

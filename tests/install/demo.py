@@ -1,5 +1,6 @@
-"""The example backend as a third party has it: built outside the tree with nothing but what `pkg-config kopi-backend` says of the
-installed prefix, then run by the installed kopi. Called by `make installcheck`; argument: a model with Q8_0 weights."""
+"""The example backend, and the one that `kopi backends new` writes, as a third party has them: built outside the tree with nothing
+but what `pkg-config kopi-backend` says of the installed prefix, then run by the installed kopi. Called by `make installcheck`;
+argument: a model with Q8_0 weights."""
 import os
 import shutil
 import sys
@@ -14,16 +15,19 @@ IDS = ",".join(str(i * 7 % 64) for i in range(40))
 FILLED = ["EMBED Q8_0", "NORM", "QUANTIZE x A8_32", "ROPE", "KV_WRITE F16", "ATTN F16", "ADD", "GLU", "GATHER"]
 
 
-def build(folder):
-    """Copies the example, builds it, and returns the plugin."""
+def copy_example(folder):
     shutil.copytree(SOURCE / "examples" / "backend-demo", folder)
     for path in [folder, *folder.rglob("*")]:
         path.chmod(path.stat().st_mode | 0o200)  # a dist tree is read-only
+
+
+def build(folder, name):
+    """Builds what is in the folder and returns the plugin."""
     for step in (["autoreconf", "-fi"], ["./configure", "CFLAGS=-O2 -Werror"], ["make"]):
         done = command(*step, cwd=folder, timeout=300)
-        if not check(done.returncode == 0, " ".join(step), (done.stdout + done.stderr).decode()[-3000:]):
+        if not check(done.returncode == 0, f"{name}: {' '.join(step)}", (done.stdout + done.stderr).decode()[-3000:]):
             finish()
-    return folder / ".libs" / "kopi-demo.so"
+    return folder / ".libs" / f"kopi-{name}.so"
 
 
 def logits(folder, name, *options, model=MODEL):
@@ -34,7 +38,8 @@ def logits(folder, name, *options, model=MODEL):
 
 with tempfile.TemporaryDirectory() as tmp:
     top = Path(tmp)
-    plugin = build(top / "demo")
+    copy_example(top / "demo")
+    plugin = build(top / "demo", "demo")
     done, want = logits(top, "cpu", "-b", "cpu")
     check(want, "cpu computes logits", done.stderr.decode())
     for threads in 1, 3:
@@ -53,6 +58,20 @@ with tempfile.TemporaryDirectory() as tmp:
     check(done.returncode == 5, "without fallback the model is refused with exit status 5", str(done.returncode))
     for what in FILLED:
         check(what in done.stderr.decode(), f"the refusal names {what}", done.stderr.decode())
+
+    done = command(KOPI, "backends", "new", "my-own_1", top / "own")
+    check(done.returncode == 0, "kopi backends new", done.stderr.decode())
+    written = list((top / "own").iterdir())
+    check(len(written) == 4, "it writes four files", ", ".join(p.name for p in written))
+    for mine in written:
+        text = (SOURCE / "examples" / "backend-demo" / mine.name.replace("my-own_1", "demo")).read_text()
+        check(mine.read_text() == text.replace("demo", "my-own_1"), f"{mine.name} is a renamed copy")
+    done, have = logits(top, "own", "--backend-path", build(top / "own", "my-own_1"))
+    check(have and have == want and "backend my-own_1 lacks" in done.stderr.decode(), "the copy runs the model", done.stderr.decode())
+    again = command(KOPI, "backends", "new", "my-own_1", top / "own")
+    check(again.returncode == 1 and b"is not empty" in again.stderr, "nothing is overwritten", again.stderr.decode())
+    again = command(KOPI, "backends", "new", "My", top / "other")
+    check(again.returncode == 2 and not (top / "other").exists(), "a bad name is refused", again.stderr.decode())
 
     installed = top / "backends"
     done = command("make", "install", f"backenddir={installed}", "DESTDIR=", cwd=top / "demo")

@@ -10,5 +10,4 @@ else
 	@echo "make installcheck: not run, python3 is missing"
 endif
 CLEANFILES += installcheck-q8_0.gguf
-EXTRA_DIST += tests/install/demo.py examples/backend-demo/configure.ac examples/backend-demo/Makefile.am \
-	examples/backend-demo/kopi-demo.c examples/backend-demo/README.md
+EXTRA_DIST += tests/install/demo.py

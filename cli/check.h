@@ -1,0 +1,15 @@
+/* cli/check.h - `kopi backends check`: the tests that need the core, beside those of conformance/. */
+#ifndef KOPI_CLI_CHECK_H
+#define KOPI_CLI_CHECK_H
+
+#include "conformance/test.h"
+
+/* Group model: tiny models through the real core. */
+void check_add_model(struct cf_list *l);
+/* The part of group cancel that needs a model. */
+void check_add_cancel(struct cf_list *l);
+
+/* kopi backends check PATH-or-NAME */
+int cli_backends_check(const char *backend);
+
+#endif
