@@ -102,7 +102,7 @@ struct find {
 static kopi_status try_dir(void *ctx, const char *dir, bool trusted)
 {
     struct find *f = ctx;
-    if (dir[0] != '/') {
+    if (dir[0] != '/' && !trusted) {
         kopi__buf_fmt(&f->tried, "%s%s (not absolute)", f->tried.len ? ", " : "", dir);
         return KOPI_E_RANGE;
     }
@@ -151,8 +151,7 @@ static kopi_status list_dir(void *ctx, const char *dir, bool trusted)
 {
     struct each *e = ctx;
     struct dirent **names;
-    (void)trusted;
-    int n = dir[0] == '/' ? scandir(dir, &names, NULL, alphasort) : -1;
+    int n = dir[0] == '/' || trusted ? scandir(dir, &names, NULL, alphasort) : -1;
     for (int i = 0; i < n; i++) {
         const char *file = names[i]->d_name;
         size_t len = strlen(file);
