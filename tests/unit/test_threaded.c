@@ -54,7 +54,7 @@ START_TEST(operations_agree)
     int shown = 0;
     const char *const options[] = {levels[_i].option, NULL};
     const struct cf_side reference = {plugin(PLUGIN_CPU), NULL, NULL}, subject = {plugin(PLUGIN_THREADED), options, levels[_i].suffix};
-    const struct cf_options o = {.seed = 5, .report = {line, &shown}};
+    const struct cf_options o = {.seed = 5, .report = {.line = line, .ctx = &shown}};
     struct cf_counts n;
     ck_assert_int_eq(cf_compare(&reference, &subject, &o, &n), KOPI_OK);
     ck_assert_uint_eq(n.failed, 0);
@@ -67,7 +67,7 @@ START_TEST(life)
 {
     int shown = 0;
     const struct cf_side subject = {plugin(PLUGIN_THREADED), NULL, NULL};
-    const struct cf_report report = {line, &shown};
+    const struct cf_report report = {.line = line, .ctx = &shown};
     struct cf_counts n = {0};
     cf_life(&subject, &report, &n);
     ck_assert_uint_eq(n.failed, 0);
