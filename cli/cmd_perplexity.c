@@ -60,7 +60,8 @@ static int report(const struct sum *s)
     char a[40], b[40];
     double mean = s->nll / (double)s->n, variance = s->nll2 / (double)s->n - mean * mean, ppl = exp(mean);
     double error = s->n > 1 && variance > 0 ? sqrt(variance / (double)(s->n - 1)) * ppl : 0;
-    printf("ppl = %s +/- %s\n", kopi__format_fixed(ppl, 4, a, sizeof a), kopi__format_fixed(error, 5, b, sizeof b));
+    printf("%llu tokens scored, standard error %s\nppl = %s\n", (unsigned long long)s->n, kopi__format_fixed(error, 5, b, sizeof b),
+           kopi__format_fixed(ppl, 4, a, sizeof a));
     return 0;
 }
 
