@@ -9,13 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
-struct merge { int32_t left, right, id; uint32_t rank; };
+struct merge {
+    int32_t left, right, id;
+    uint32_t rank;
+};
 
 struct kopi_bpe {
     struct kopi_pretok *pretok;
     bool ignore_merges;
     struct merge *slots; /* open addressing on (left, right); left -1: free */
     uint32_t mask;
+    uint64_t factor; /* odd, drawn at random: multiply-shift hashing (Dietzfelbinger et al. 1997) */
+    unsigned shift;
 };
 
 bool kopi__ids_add(struct kopi_ids *l, int32_t id)
@@ -33,18 +38,23 @@ bool kopi__ids_add(struct kopi_ids *l, int32_t id)
 
 static struct merge *slot_of(const struct kopi_bpe *b, int32_t left, int32_t right)
 {
-    int32_t key[2] = {left, right};
-    for (uint32_t i = (uint32_t)kopi__hash(key, sizeof key) & b->mask;; i = (i + 1) & b->mask) {
+    uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    for (uint32_t i = (uint32_t)(key * b->factor >> b->shift);; i = (i + 1) & b->mask) {
         struct merge *m = &b->slots[i];
         if (m->left < 0 || (m->left == left && m->right == right)) return m;
     }
 }
 
-/* A half of a merge rule, in the byte-level alphabet, to its token. */
-static int32_t part_id(const struct kopi_vocab *v, const char *s, size_t n) { return kopi__vocab_find(v, s, n); }
+/* A part of a merge rule, in the byte-level alphabet, to its token. Text never becomes a control token by merges. */
+static int32_t part_id(const struct kopi_vocab *v, const char *s, size_t n)
+{
+    int32_t id = kopi__vocab_find(v, s, n);
+    return id >= 0 && v->type[id] != KOPI_TOKEN_CONTROL && v->type[id] != KOPI_TOKEN_UNKNOWN ? id : -1;
+}
 
 /* "left right": exactly one separator, which may not be the first byte ("Ġ" never is a plain space). */
-static kopi_status add_rule(struct kopi_bpe *b, const struct kopi_vocab *v, struct kopi_gguf_str rule, uint32_t rank, char *joined)
+static kopi_status add_rule(struct kopi_bpe *b, const struct kopi_vocab *v, struct kopi_gguf_str rule, uint32_t rank,
+                            char *joined)
 {
     const char *space = rule.len > 1 ? memchr(rule.data + 1, ' ', rule.len - 1) : NULL;
     if (!space) return KOPI_E_MODEL;
@@ -59,7 +69,8 @@ static kopi_status add_rule(struct kopi_bpe *b, const struct kopi_vocab *v, stru
     return KOPI_OK;
 }
 
-static kopi_status read_merges(struct kopi_bpe *b, const struct kopi_gguf *g, const struct kopi_vocab *v, kopi_error *err)
+static kopi_status read_merges(struct kopi_bpe *b, const struct kopi_gguf *g, const struct kopi_vocab *v,
+                               kopi_error *err)
 {
     const struct kopi_gguf_kv *kv = kopi__gguf_find(g, "tokenizer.ggml.merges");
     const char *path = kopi__gguf_path(g);
@@ -67,7 +78,9 @@ static kopi_status read_merges(struct kopi_bpe *b, const struct kopi_gguf *g, co
     if (kv->type != KOPI_GGUF_ARRAY || (kv->n && kv->elem_type != KOPI_GGUF_STRING) || kv->n > INT32_MAX / 4)
         return kopi__fail(err, KOPI_E_MODEL, "%s: tokenizer.ggml.merges must be an array of strings", path);
     uint64_t size = 16, longest = 0;
-    while (size < kv->n * 2) size *= 2;
+    b->shift = 60;
+    for (; size < kv->n * 3 / 2; size *= 2) b->shift--;
+    b->factor = kopi__hash(&b, sizeof b) | 1;
     struct kopi_gguf_str s;
     struct kopi_gguf_iter it = kopi__gguf_strings(kv);
     if (kv->n)
@@ -80,7 +93,8 @@ static kopi_status read_merges(struct kopi_bpe *b, const struct kopi_gguf *g, co
     it = kopi__gguf_strings(kv);
     for (uint32_t i = 0; i < kv->n && r == KOPI_OK && kopi__gguf_next(&it, &s); i++)
         if (add_rule(b, v, s, i, joined) != KOPI_OK)
-            r = kopi__fail(err, KOPI_E_MODEL, "%s: tokenizer.ggml.merges: entry %u is not two parts with one space between", path, i);
+            r = kopi__fail(err, KOPI_E_MODEL,
+                           "%s: tokenizer.ggml.merges: entry %u is not two parts with one space between", path, i);
     kopi__free(joined);
     return r;
 }
@@ -92,7 +106,7 @@ kopi_status kopi__bpe_new(const struct kopi_gguf *g, struct kopi_vocab *v, struc
     struct kopi_pretok_traits traits;
     const struct kopi_gguf_kv *pre = kopi__gguf_find(g, "tokenizer.ggml.pre");
     *out = NULL;
-    if (pre && (!kopi__gguf_get_str(pre, 0, &s) || s.len >= sizeof name))
+    if (pre && (!kopi__gguf_get_str(pre, 0, &s) || s.len >= sizeof name || memchr(s.data, 0, s.len)))
         return kopi__fail(err, KOPI_E_MODEL, "%s: tokenizer.ggml.pre is not a short string", kopi__gguf_path(g));
     if (pre) snprintf(name, sizeof name, "%.*s", (int)s.len, s.data);
     struct kopi_bpe *b = kopi__calloc(1, sizeof *b);
@@ -104,8 +118,7 @@ kopi_status kopi__bpe_new(const struct kopi_gguf *g, struct kopi_vocab *v, struc
         b->ignore_merges = traits.ignore_merges;
         v->add_bos = traits.add_bos;
         *out = b;
-    } else
-        kopi__bpe_free(b);
+    } else kopi__bpe_free(b);
     return r;
 }
 
@@ -117,7 +130,8 @@ void kopi__bpe_free(struct kopi_bpe *b)
     kopi__free(b);
 }
 
-/* ---- encoding -------------------------------------------------------------------------------------------------------- */
+/* ---- encoding
+ * -------------------------------------------------------------------------------------------------------- */
 
 struct encode {
     const struct kopi_bpe *b;
@@ -127,9 +141,11 @@ struct encode {
     int (*cancelled)(void *);
     void *ctx;
     kopi_error *err;
+    size_t since_poll; /* bytes since cancelled was asked */
 };
 
-static bool pair(const void *ctx, const char *text, const struct kopi_symbol *a, const struct kopi_symbol *b, struct kopi_pair *out)
+static bool pair(const void *ctx, const char *text, const struct kopi_symbol *a, const struct kopi_symbol *b,
+                 struct kopi_pair *out)
 {
     const struct encode *e = ctx;
     (void)text;
@@ -149,18 +165,24 @@ static kopi_status add_id(struct encode *e, int32_t id)
 static kopi_status encode_word(void *ctx, const char *word, size_t n)
 {
     struct encode *e = ctx;
+    if ((e->since_poll += n) >= 65536 && e->cancelled) {
+        e->since_poll = 0;
+        if (e->cancelled(e->ctx)) return kopi__fail(e->err, KOPI_E_CANCELLED, "tokenizing was cancelled");
+    }
     int32_t whole = e->b->ignore_merges || n == 1 ? kopi__vocab_find_bytes(e->v, word, n) : -1;
     if (whole >= 0) return add_id(e, whole);
     e->m.n_symbols = 0;
     for (size_t i = 0; i < n; i++)
-        if (!kopi__merger_add(&e->m, (uint32_t)i, 1, e->v->byte_id[(unsigned char)word[i]])) return kopi__nomem(e->err, "tokenizing");
+        if (!kopi__merger_add(&e->m, (uint32_t)i, 1, e->v->byte_id[(unsigned char)word[i]]))
+            return kopi__nomem(e->err, "tokenizing");
     kopi_status r = kopi__merger_run(&e->m, word, e->cancelled, e->ctx, e->err);
-    for (int32_t i = e->m.n_symbols ? 0 : -1; i >= 0 && r == KOPI_OK; i = e->m.symbols[i].next) r = add_id(e, e->m.symbols[i].id);
+    for (int32_t i = e->m.n_symbols ? 0 : -1; i >= 0 && r == KOPI_OK; i = e->m.symbols[i].next)
+        r = add_id(e, e->m.symbols[i].id);
     return r;
 }
 
-/* A character by its first byte and continuation bytes alone: overlong forms and surrogates count, as in the reference. Returns its
- * length, or 0. */
+/* A character by its first byte and continuation bytes alone: overlong forms and surrogates count, as in the reference.
+ * Returns its length, or 0. */
 static size_t decode_loosely(const char *text, size_t n, uint32_t *cp)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -174,8 +196,8 @@ static size_t decode_loosely(const char *text, size_t n, uint32_t *cp)
     return len;
 }
 
-/* The words of a text with bytes that are no UTF-8: overlong forms become their character, stray bytes U+FFFD, and surrogates, which
- * no expression may see, are words of their own. */
+/* The words of a text with bytes that are no UTF-8: overlong forms become their character, stray bytes U+FFFD, and
+ * surrogates, which no expression may see, are words of their own. */
 static kopi_status encode_invalid(struct encode *e, const char *text, size_t n)
 {
     struct kopi_buf b = KOPI_BUF_INIT;
@@ -192,20 +214,22 @@ static kopi_status encode_invalid(struct encode *e, const char *text, size_t n)
         if (r == KOPI_OK && surrogate) r = encode_word(e, text + i, k);
         if (!k || cp > 0x10ffff) cp = 0xfffd;
         if (!k) k = 1;
-        if (!surrogate && i < n && !kopi__buf_add(&b, c, kopi__utf8_encode(cp, c))) r = kopi__nomem(e->err, "tokenizing");
+        if (!surrogate && i < n && !kopi__buf_add(&b, c, kopi__utf8_encode(cp, c)))
+            r = kopi__nomem(e->err, "tokenizing");
     }
     kopi__buf_free(&b);
     return r;
 }
 
-kopi_status kopi__bpe_encode(const struct kopi_bpe *b, const struct kopi_vocab *v, const char *text, size_t n, struct kopi_ids *out,
-                             int (*cancelled)(void *), void *ctx, kopi_error *err)
+kopi_status kopi__bpe_encode(const struct kopi_bpe *b, const struct kopi_vocab *v, const char *text, size_t n,
+                             struct kopi_ids *out, int (*cancelled)(void *), void *ctx, kopi_error *err)
 {
     struct encode e = {.b = b, .v = v, .out = out, .cancelled = cancelled, .ctx = ctx, .err = err};
     e.m.pair = pair;
     e.m.ctx = &e;
     if (n > INT32_MAX) return kopi__fail(err, KOPI_E_RANGE, "a text of %zu bytes is too long, at most 2 GiB", n);
-    kopi_status r = kopi__utf8_valid(text, n) ? kopi__pretok_split(b->pretok, text, n, encode_word, &e, err) : encode_invalid(&e, text, n);
+    kopi_status r = kopi__utf8_valid(text, n) ? kopi__pretok_split(b->pretok, text, n, encode_word, &e, err)
+                                              : encode_invalid(&e, text, n);
     kopi__merger_clear(&e.m);
     return r;
 }

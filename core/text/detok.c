@@ -7,33 +7,38 @@
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-/* Bytes of one token; the space that encoding put before the text is taken off the first one. */
-static const char *piece(const struct kopi_tokenizer *t, int32_t id, bool special, bool first, size_t *n)
+/* Bytes of one token; the space that encoding put before the text is taken off the first one that renders to something.
+ */
+static const char *piece(const struct kopi_tokenizer *t, int32_t id, bool special, bool *not_first, size_t *n)
 {
     if (id >= kopi__n_vocab(t)) { /* rows of the embedding beyond the token list have no text */
         *n = 0;
         return "";
     }
     const char *s = kopi__token_bytes(t, id, special, n);
-    if (first && *n && *s == ' ' && kopi__adds_space(t)) {
+    if (!*n) return s;
+    if (!*not_first && *s == ' ' && kopi__adds_space(t)) {
         s++;
         --*n;
     }
+    *not_first = true;
     return s;
 }
 
-kopi_status kopi__detokenize(const struct kopi_tokenizer *t, const int32_t *ids, size_t n, bool special, char **out, size_t *out_len,
-                             kopi_error *err)
+kopi_status kopi__detokenize(const struct kopi_tokenizer *t, const int32_t *ids, size_t n, bool special, char **out,
+                             size_t *out_len, kopi_error *err)
 {
     struct kopi_buf b = KOPI_BUF_INIT;
+    bool not_first = false;
     *out = NULL;
     for (size_t i = 0; i < n; i++) {
         size_t len;
         if (ids[i] < 0 || ids[i] >= kopi__n_vocab(t)) {
             kopi__buf_free(&b);
-            return kopi__fail(err, KOPI_E_INVALID, "token id %d is not in the vocabulary of %d", ids[i], kopi__n_vocab(t));
+            return kopi__fail(err, KOPI_E_INVALID, "token id %d is not in the vocabulary of %d", ids[i],
+                              kopi__n_vocab(t));
         }
-        const char *s = piece(t, ids[i], special, i == 0, &len);
+        const char *s = piece(t, ids[i], special, &not_first, &len);
         kopi__buf_add(&b, s, len);
     }
     *out_len = b.len;
@@ -41,7 +46,8 @@ kopi_status kopi__detokenize(const struct kopi_tokenizer *t, const int32_t *ids,
     return *out ? KOPI_OK : kopi__nomem(err, "text");
 }
 
-/* Bytes at s that one U+FFFD stands for: the longest beginning of a character that never was completed (Unicode, chapter 3.9). */
+/* Bytes at s that one U+FFFD stands for: the longest beginning of a character that never was completed (Unicode,
+ * chapter 3.9). */
 static size_t broken_length(const char *s, size_t n)
 {
     for (size_t k = n < 3 ? n : 3; k > 1; k--)
@@ -64,12 +70,12 @@ static bool deliver(struct kopi_detok *d, const char *s, size_t n, struct kopi_b
     return true;
 }
 
-bool kopi__detok_push(struct kopi_detok *d, const struct kopi_tokenizer *t, int32_t id, bool special, struct kopi_buf *out)
+bool kopi__detok_push(struct kopi_detok *d, const struct kopi_tokenizer *t, int32_t id, bool special,
+                      struct kopi_buf *out)
 {
     struct kopi_buf b = KOPI_BUF_INIT;
     size_t n;
-    const char *s = piece(t, id, special, !d->not_first, &n);
-    d->not_first = true;
+    const char *s = piece(t, id, special, &d->not_first, &n);
     if (!d->n_tail) return deliver(d, s, n, out);
     bool ok = kopi__buf_add(&b, d->tail, d->n_tail) && kopi__buf_add(&b, s, n) && deliver(d, b.data, b.len, out);
     kopi__buf_free(&b);

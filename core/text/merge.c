@@ -61,18 +61,21 @@ static bool push(struct kopi_merger *m, const char *text, int32_t left, int32_t 
     return true;
 }
 
-kopi_status kopi__merger_run(struct kopi_merger *m, const char *text, int (*cancelled)(void *), void *ctx, kopi_error *err)
+kopi_status kopi__merger_run(struct kopi_merger *m, const char *text, int (*cancelled)(void *), void *ctx,
+                             kopi_error *err)
 {
     m->n_heap = 0;
     for (size_t i = 1; i < m->n_symbols; i++)
         if (!push(m, text, (int32_t)i - 1, (int32_t)i)) return kopi__nomem(err, "tokenizing");
     for (unsigned steps = 0; m->n_heap; steps++) {
-        if (cancelled && steps % 4096 == 4095 && cancelled(ctx)) return kopi__fail(err, KOPI_E_CANCELLED, "tokenizing was cancelled");
+        if (cancelled && steps % 4096 == 4095 && cancelled(ctx))
+            return kopi__fail(err, KOPI_E_CANCELLED, "tokenizing was cancelled");
         struct kopi_pair p = m->heap[0];
         m->heap[0] = m->heap[--m->n_heap];
         if (m->n_heap) sift_down(m->heap, m->n_heap);
         struct kopi_symbol *a = &m->symbols[p.left], *b = &m->symbols[p.right];
-        if (!a->len || !b->len || a->next != p.right || a->len + b->len != p.len) continue; /* one of them has grown or gone */
+        if (!a->len || !b->len || a->next != p.right || a->len + b->len != p.len)
+            continue; /* one of them has grown or gone */
         a->len = p.len;
         a->id = p.id;
         a->next = b->next;

@@ -7,33 +7,60 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PASSES = 4 };
+enum { MAX_PASSES = 5 };
 
-/* The expressions as their models' tokenizer.json (or tiktoken source) publish them. Several are applied one after the other, each
- * to the pieces that the one before left. */
+/* The expressions as their models' tokenizer.json (or tiktoken source) publish them. Several are applied one after the
+ * other, each to the pieces that the one before left. */
 #define CONTRACTIONS "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
-#define TAIL " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define LLAMA3 CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|" TAIL
-#define QWEN2 CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|" TAIL
+#define SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define WORD "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
+#define MARKS " ?[^\\s\\p{L}\\p{N}]+"
+#define LLAMA3 CONTRACTIONS "|" WORD "|\\p{N}{1,3}|" MARKS "[\\r\\n]*|" SPACES
+#define QWEN2 CONTRACTIONS "|" WORD "|\\p{N}|" MARKS "[\\r\\n]*|" SPACES
+#define QWEN35 CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES
+#define SEED CONTRACTIONS "|" WORD "|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" SPACES
+#define BAILING                                                                                                        \
+    "'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|" WORD "|\\p{N}|" MARKS "[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define GPT4O                                                                                                          \
-    "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" CONTRACTIONS \
-    "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define CASED(end) "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" end "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" end
+#define GPT4O CASED(CONTRACTIONS "?") "|\\p{N}{1,3}|" MARKS "[\\r\\n/]*|" SPACES
+#define TEKKEN CASED("") "|\\p{N}|" MARKS "[\\r\\n/]*|" SPACES
+#define BLOOM " ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{964}\\x{6d4}\\x{60c})]+"
+#define CJK "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}]+"
+#define DEEPSEEK3                                                                                                      \
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "              \
+    "?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES
+#define DEEPSEEK_HAN "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+"
 
 static const struct scheme {
-    const char *names; /* each between blanks */
+    const char *names; /* each between blanks; the first one names the family */
     const char *pass[MAX_PASSES];
     struct kopi_pretok_traits traits;
 } schemes[] = {
     {" default ", {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}, {0}},
-    {" gpt-2 phi-2 mpt olmo jais dbrx-gpt2 jina-v2-de jina-v2-es jina-v2-code mellum gigachat ", {GPT2}, {0}},
-    {" llama-bpe llama3 llama-v3 falcon3 pixtral ", {LLAMA3}, {.ignore_merges = true, .add_bos = true}},
-    {" dbrx smaug-bpe ", {LLAMA3}, {0}},
-    {" qwen2 stablelm2 deepseek-r1-qwen ", {QWEN2}, {0}},
-    {" smollm starcoder refact command-r codeshell exaone minerva-7b ", {"\\p{N}", GPT2}, {0}},
-    {" gpt-4o llama4 ", {GPT4O}, {0}},
+    {" gpt-2 phi-2 mpt olmo jais exaone4 trillion granite-docling gigachat mellum a.x-4.0 jina-es jina-de jina-v2-de "
+     "jina-v2-es jina-v2-code"
+     " modern-bert ",
+     {GPT2},
+     {0}},
+    {" llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 laguna jina-v5-nano ",
+     {LLAMA3},
+     {.ignore_merges = true, .add_bos = true}},
+    {" dbrx smaug-bpe glm4 chatglm-bpe ", {LLAMA3}, {0}},
+    {" qwen2 stablelm2 deepseek-r1-qwen megrez hunyuan grok-2 solar-open kormo openpangu f2llmv2 ", {QWEN2}, {0}},
+    {" qwen35 ", {QWEN35}, {0}},
+    {" smollm starcoder refact command-r cohere2_moe codeshell exaone minerva-7b mellum2 ", {"\\p{N}", GPT2}, {0}},
+    {" gpt-4o llama4 kanana2 minimax-m2 ", {GPT4O}, {0}},
+    {" tekken ", {TEKKEN}, {.ignore_merges = true, .add_bos = true}},
+    {" falcon ", {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"}, {0}},
+    {" deepseek-coder ", {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", DEEPSEEK_HAN, "\\p{N}"}, {0}},
+    {" deepseek-v3 hunyuan-dense joyai-llm ", {"\\p{N}{1,3}", CJK, DEEPSEEK3}, {0}},
+    {" seed-coder ", {SEED}, {0}},
+    {" bailingmoe bailingmoe2 llada-moe ", {BAILING}, {0}},
+    {" bloom poro-chat gpt3-finnish ", {BLOOM}, {0}},
+    {" viking ", {BLOOM, "\\p{N}"}, {0}},
 };
 
 struct kopi_pretok {
@@ -53,14 +80,16 @@ static const struct scheme *find_scheme(const char *name)
 
 static kopi_status unknown(const char *name, kopi_error *err)
 {
-    char list[600];
+    char list[600] = "";
     size_t n = 0;
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes && n < sizeof list; i++)
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s", schemes[i].names + (i > 0));
-    return kopi__fail(err, KOPI_E_MODEL, "tokenizer.ggml.pre is \"%.60s\", known are%s", name, list);
+        n += (size_t)snprintf(list + n, sizeof list - n, " %.*s", (int)strcspn(schemes[i].names + 1, " "),
+                              schemes[i].names + 1);
+    return kopi__fail(err, KOPI_E_MODEL, "tokenizer.ggml.pre is \"%.60s\", known families are%s", name, list);
 }
 
-kopi_status kopi__pretok_new(const char *name, struct kopi_pretok **out, struct kopi_pretok_traits *traits, kopi_error *err)
+kopi_status kopi__pretok_new(const char *name, struct kopi_pretok **out, struct kopi_pretok_traits *traits,
+                             kopi_error *err)
 {
     const struct scheme *s = find_scheme(name);
     *out = NULL;
@@ -71,7 +100,8 @@ kopi_status kopi__pretok_new(const char *name, struct kopi_pretok **out, struct 
         int code;
         PCRE2_SIZE at;
         /* NO_UTF_CHECK: the caller's promise; each word would otherwise check the rest of the text again. */
-        p->code[p->n] = pcre2_compile((PCRE2_SPTR)s->pass[p->n], PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &code, &at, NULL);
+        p->code[p->n] = pcre2_compile((PCRE2_SPTR)s->pass[p->n], PCRE2_ZERO_TERMINATED,
+                                      PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &code, &at, NULL);
         if (!p->code[p->n]) {
             kopi__pretok_free(p);
             return kopi__fail(err, KOPI_E_NOMEM, "pre-tokenizer expression: PCRE2 error %d at %zu", code, (size_t)at);
@@ -90,7 +120,8 @@ void kopi__pretok_free(struct kopi_pretok *p)
     kopi__free(p);
 }
 
-/* ---- splitting ------------------------------------------------------------------------------------------------------- */
+/* ---- splitting
+ * ------------------------------------------------------------------------------------------------------- */
 
 struct split {
     const struct kopi_pretok *p;
@@ -101,15 +132,24 @@ struct split {
     kopi_error *err;
 };
 
-/* One pass over a piece of the text, then the next pass over each part of it; depth is the number of passes. Looking ahead stops
- * at the piece's end, as it does in the tokenizers that apply the passes one by one. */
+/* The machine code of a JIT has a small stack of its own; without it the interpreter finds the same. */
+static int find_next(const struct split *s, int i, const char *text, size_t n, size_t at)
+{
+    int rc = pcre2_match(s->p->code[i], (PCRE2_SPTR)text, n, at, PCRE2_NO_UTF_CHECK, s->match[i], s->limits);
+    if (rc != PCRE2_ERROR_JIT_STACKLIMIT) return rc;
+    return pcre2_match(s->p->code[i], (PCRE2_SPTR)text, n, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, s->match[i],
+                       s->limits);
+}
+
+/* One pass over a piece of the text, then the next pass over each part of it; depth is the number of passes. Looking
+ * ahead stops at the piece's end, as it does in the tokenizers that apply the passes one by one. */
 static kopi_status pass(const struct split *s, int i, const char *text, size_t n)
 {
     if (i == s->p->n) return n ? s->fn(s->ctx, text, n) : KOPI_OK;
     kopi_status r = KOPI_OK;
     size_t done = 0;
     for (size_t at = 0; at < n && r == KOPI_OK;) {
-        int rc = pcre2_match(s->p->code[i], (PCRE2_SPTR)text, n, at, PCRE2_NO_UTF_CHECK, s->match[i], s->limits);
+        int rc = find_next(s, i, text, n, at);
         if (rc == PCRE2_ERROR_NOMATCH) break;
         if (rc < 0) return kopi__fail(s->err, KOPI_E_INTERNAL, "pre-tokenizer: PCRE2 error %d after %zu bytes", rc, at);
         const PCRE2_SIZE *o = pcre2_get_ovector_pointer(s->match[i]);
@@ -120,8 +160,8 @@ static kopi_status pass(const struct split *s, int i, const char *text, size_t n
     return r == KOPI_OK && done < n ? pass(s, i + 1, text + done, n - done) : r;
 }
 
-kopi_status kopi__pretok_split(const struct kopi_pretok *p, const char *text, size_t n, kopi_status (*fn)(void *ctx, const char *word, size_t len),
-                               void *ctx, kopi_error *err)
+kopi_status kopi__pretok_split(const struct kopi_pretok *p, const char *text, size_t n,
+                               kopi_status (*fn)(void *ctx, const char *word, size_t len), void *ctx, kopi_error *err)
 {
     struct split s = {.p = p, .limits = pcre2_match_context_create(NULL), .fn = fn, .ctx = ctx, .err = err};
     kopi_status r = s.limits ? KOPI_OK : kopi__nomem(err, "pre-tokenizer");

@@ -3,150 +3,166 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include <stdlib.h>
-#include <string.h>
 
-static int compare(struct kopi_piece a, struct kopi_piece b)
-{
-    int c = memcmp(a.data, b.data, a.len < b.len ? a.len : b.len);
-    return c ? c : a.len < b.len ? -1 : a.len > b.len;
-}
-
-static int by_text(const void *a, const void *b, void *ctx)
-{
-    const struct kopi_vocab *v = ctx;
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    int c = compare(v->text[x], v->text[y]);
-    return c ? c : x < y ? -1 : 1;
-}
+typedef struct kopi_special_match match;
 
 static bool is_special(const struct kopi_vocab *v, uint32_t i)
 {
-    return (v->type[i] == KOPI_TOKEN_CONTROL || v->type[i] == KOPI_TOKEN_UNKNOWN || v->type[i] == KOPI_TOKEN_USER_DEFINED) && v->text[i].len;
+    return (v->type[i] == KOPI_TOKEN_CONTROL || v->type[i] == KOPI_TOKEN_UNKNOWN ||
+            v->type[i] == KOPI_TOKEN_USER_DEFINED) &&
+           v->text[i].len;
+}
+
+static uint32_t child_of(const struct kopi_specials *s, uint32_t node, unsigned char byte)
+{
+    uint32_t c = s->nodes[node].child;
+    while (c && s->nodes[c].byte != byte) c = s->nodes[c].sibling;
+    return c;
+}
+
+static uint32_t add_node(struct kopi_specials *s, unsigned char byte, uint32_t sibling)
+{
+    s->nodes[s->n] = (struct kopi_special_node){.sibling = sibling, .id = -1, .byte = byte};
+    return s->n++;
+}
+
+static void insert(struct kopi_specials *s, struct kopi_piece text, int32_t id)
+{
+    const unsigned char *p = (const unsigned char *)text.data;
+    uint32_t node = s->root[p[0]];
+    if (!node) node = s->root[p[0]] = add_node(s, p[0], 0);
+    for (uint32_t i = 1, next; i < text.len; i++, node = next) {
+        next = child_of(s, node, p[i]);
+        if (!next) next = s->nodes[node].child = add_node(s, p[i], s->nodes[node].child);
+    }
+    if (s->nodes[node].id < 0) s->nodes[node].id = id;
 }
 
 kopi_status kopi__specials_new(const struct kopi_vocab *v, struct kopi_specials *out, kopi_error *err)
 {
-    *out = (struct kopi_specials){0};
-    for (uint32_t i = 0; i < v->n; i++) out->n += is_special(v, i);
-    out->ids = kopi__calloc(out->n, sizeof *out->ids);
-    if (!out->ids) return kopi__nomem(err, "special tokens");
-    uint32_t n = 0;
+    uint64_t most = 1;
+    *out = (struct kopi_specials){.n = 1};
     for (uint32_t i = 0; i < v->n; i++)
-        if (is_special(v, i)) out->ids[n++] = (int32_t)i;
-    qsort_r(out->ids, n, sizeof *out->ids, by_text, (void *)(uintptr_t)v);
-    for (uint32_t b = 0, i = 0; b <= 256; b++) {
-        while (i < n && (unsigned char)v->text[out->ids[i]].data[0] < b) i++;
-        out->first[b] = i;
-    }
+        if (is_special(v, i)) most += v->text[i].len;
+    if (most > UINT32_MAX) return kopi__fail(err, KOPI_E_MODEL, "the texts of special tokens have over 4 GiB together");
+    out->nodes = kopi__realloc_array(NULL, most, sizeof *out->nodes);
+    if (!out->nodes) return kopi__nomem(err, "special tokens");
+    for (uint32_t i = 0; i < v->n; i++)
+        if (is_special(v, i)) insert(out, v->text[i], (int32_t)i);
     return KOPI_OK;
 }
 
 void kopi__specials_clear(struct kopi_specials *s)
 {
-    kopi__free(s->ids);
-    s->ids = NULL;
+    kopi__free(s->nodes);
+    s->nodes = NULL;
 }
 
-struct found { struct kopi_special_match *at; size_t n, cap; };
-
-static bool add_match(struct found *f, size_t pos, uint32_t len, int32_t id)
+/* The longest token of at most `most` bytes that stands at pos; len 0: none. */
+static match longest(const struct kopi_specials *s, const struct kopi_vocab *v, const char *text, size_t n, size_t pos,
+                     size_t most, const unsigned char *allowed)
 {
-    if (f->n == f->cap) {
-        size_t cap = f->cap ? f->cap * 2 : 64;
-        struct kopi_special_match *more = kopi__realloc_array(f->at, cap, sizeof *more);
-        if (!more) return false;
-        f->at = more;
-        f->cap = cap;
-    }
-    f->at[f->n++] = (struct kopi_special_match){pos, len, id};
-    return true;
-}
-
-/* End of the range of ids[lo .. hi) whose byte `depth` is at most c (upper) or below c (lower). */
-static uint32_t bound(const struct kopi_specials *s, const struct kopi_vocab *v, uint32_t lo, uint32_t hi, uint32_t depth, int c)
-{
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        struct kopi_piece t = v->text[s->ids[mid]];
-        int b = depth < t.len ? (unsigned char)t.data[depth] : -1;
-        if (b < c) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
-}
-
-/* All tokens that stand at pos, by narrowing the sorted range byte by byte. */
-static bool match_at(const struct kopi_specials *s, const struct kopi_vocab *v, const char *text, size_t n, size_t pos,
-                     const unsigned char *allowed, struct found *f)
-{
-    unsigned char c = (unsigned char)text[pos];
-    uint32_t lo = s->first[c], hi = s->first[c + 1];
-    size_t free_len = 0; /* bytes from pos on where control tokens may stand */
-    for (uint32_t depth = 1; lo < hi; depth++) {
-        if (allowed && free_len == depth - 1 && allowed[pos + depth - 1]) free_len = depth;
-        int32_t id = s->ids[lo];
-        if (v->text[id].len == depth) { /* shortest text first in the range */
-            bool everywhere = v->type[id] == KOPI_TOKEN_USER_DEFINED;
-            if ((everywhere || free_len >= depth) && !add_match(f, pos, depth, id)) return false;
-            lo = bound(s, v, lo, hi, depth, 0);
+    match m = {.pos = pos, .id = -1};
+    uint32_t node = s->root[(unsigned char)text[pos]];
+    bool free_so_far = allowed != NULL; /* control tokens may stand on the bytes up to here */
+    if (most > n - pos) most = n - pos;
+    for (size_t depth = 1; node; depth++) {
+        int32_t id = s->nodes[node].id;
+        free_so_far = free_so_far && allowed[pos + depth - 1];
+        if (id >= 0 && (free_so_far || v->type[id] == KOPI_TOKEN_USER_DEFINED)) {
+            m.len = (uint32_t)depth;
+            m.id = id;
         }
-        if (pos + depth >= n) break;
-        c = (unsigned char)text[pos + depth];
-        lo = bound(s, v, lo, hi, depth, c);
-        hi = bound(s, v, lo, hi, depth, c + 1);
+        if (depth >= most) break;
+        node = child_of(s, node, (unsigned char)text[pos + depth]);
     }
-    return true;
+    return m;
 }
 
-static int by_length(const void *a, const void *b)
+/* ---- a heap of candidates, one for each position: longer ones first, then lower ids, then from the left
+ * --------------- */
+
+static bool before(const match *a, const match *b)
 {
-    const struct kopi_special_match *x = a, *y = b;
-    if (x->len != y->len) return x->len > y->len ? -1 : 1;
-    if (x->id != y->id) return x->id < y->id ? -1 : 1;
-    return x->pos < y->pos ? -1 : x->pos > y->pos;
+    if (a->len != b->len) return a->len > b->len;
+    return a->id != b->id ? a->id < b->id : a->pos < b->pos;
+}
+
+static void sift_down(match *h, size_t n, size_t i)
+{
+    match m = h[i];
+    for (size_t c; (c = 2 * i + 1) < n; i = c) {
+        if (c + 1 < n && before(&h[c + 1], &h[c])) c++;
+        if (!before(&h[c], &m)) break;
+        h[i] = h[c];
+    }
+    h[i] = m;
+}
+
+/* Bytes from m.pos on that no accepted match has taken, at most m.len. */
+static uint32_t room(const match *m, const unsigned char *taken)
+{
+    uint32_t k = 0;
+    while (k < m->len && !taken[m->pos + k]) k++;
+    return k;
 }
 
 static int by_position(const void *a, const void *b)
 {
-    const struct kopi_special_match *x = a, *y = b;
+    const match *x = a, *y = b;
     return x->pos < y->pos ? -1 : x->pos > y->pos;
 }
 
-/* Keeps those that overlap none taken before; taken is a bitmap of bytes. */
-static size_t accept(struct found *f, unsigned char *taken)
+struct found {
+    match *at;
+    size_t n, cap;
+};
+
+static bool add_match(struct found *f, match m)
 {
-    size_t kept = 0;
-    qsort(f->at, f->n, sizeof *f->at, by_length);
-    for (size_t i = 0; i < f->n; i++) {
-        struct kopi_special_match m = f->at[i];
-        /* Matches come by falling length, so one that was taken before and overlaps covers one of the two ends. */
-        if (taken[m.pos] || taken[m.pos + m.len - 1]) continue;
-        memset(taken + m.pos, 1, m.len);
-        f->at[kept++] = m;
+    if (f->n == f->cap) {
+        size_t cap = f->cap ? f->cap * 2 : 64;
+        match *more = kopi__realloc_array(f->at, cap, sizeof *more);
+        if (!more) return false;
+        f->at = more;
+        f->cap = cap;
     }
-    qsort(f->at, kept, sizeof *f->at, by_position);
-    return kept;
+    f->at[f->n++] = m;
+    return true;
 }
 
 kopi_status kopi__specials_find(const struct kopi_specials *s, const struct kopi_vocab *v, const char *text, size_t n,
-                                const unsigned char *allowed, struct kopi_special_match **out, size_t *n_out, kopi_error *err)
+                                const unsigned char *allowed, struct kopi_special_match **out, size_t *n_out,
+                                kopi_error *err)
 {
-    struct found f = {0};
+    struct found heap = {0}, kept = {0};
+    unsigned char *taken = NULL;
     bool ok = true;
-    *out = NULL;
-    *n_out = 0;
-    for (size_t i = 0; i < n && ok && s->n; i++) ok = match_at(s, v, text, n, i, allowed, &f);
-    if (ok && f.n) {
-        unsigned char *taken = kopi__calloc(n, 1);
-        ok = taken != NULL;
-        if (ok) f.n = accept(&f, taken);
-        kopi__free(taken);
+    for (size_t i = 0; i < n && ok; i++) {
+        match m = longest(s, v, text, n, i, n, allowed);
+        if (m.len) ok = add_match(&heap, m);
     }
+    if (ok && heap.n) ok = (taken = kopi__calloc(n, 1)) != NULL;
+    for (size_t i = heap.n / 2; ok && i-- > 0;) sift_down(heap.at, heap.n, i);
+    while (ok && heap.n) {
+        match *top = heap.at, m = *top;
+        uint32_t k = room(&m, taken);
+        if (k == m.len) {
+            for (uint32_t i = 0; i < k; i++) taken[m.pos + i] = 1;
+            ok = add_match(&kept, m);
+        }
+        *top = k && k < m.len ? longest(s, v, text, n, m.pos, k, allowed) : (match){0};
+        if (!top->len) *top = heap.at[--heap.n];
+        if (heap.n) sift_down(heap.at, heap.n, 0);
+    }
+    kopi__free(heap.at);
+    kopi__free(taken);
     if (!ok) {
-        kopi__free(f.at);
+        kopi__free(kept.at);
         return kopi__nomem(err, "tokenizing");
     }
-    *out = f.at;
-    *n_out = f.n;
+    if (kept.n) qsort(kept.at, kept.n, sizeof *kept.at, by_position);
+    *out = kept.at;
+    *n_out = kept.n;
     return KOPI_OK;
 }

@@ -4,21 +4,30 @@
 
 #include "text/vocab.h"
 
-/* Control, unknown and user-defined tokens, sorted by text so that a position is looked up byte by byte. */
-struct kopi_specials {
-    int32_t *ids;
-    uint32_t n;
-    uint32_t first[257]; /* ids[first[b] .. first[b + 1]) begin with byte b */
+/* Control, unknown and user-defined tokens as a tree of bytes; index 0 means none. */
+struct kopi_special_node {
+    uint32_t child, sibling;
+    int32_t id; /* token that ends here, or -1 */
+    unsigned char byte;
 };
-struct kopi_special_match { size_t pos; uint32_t len; int32_t id; };
+struct kopi_specials {
+    struct kopi_special_node *nodes;
+    uint32_t n, root[256];
+};
+struct kopi_special_match {
+    size_t pos;
+    uint32_t len;
+    int32_t id;
+};
 
 kopi_status kopi__specials_new(const struct kopi_vocab *v, struct kopi_specials *out, kopi_error *err);
 void kopi__specials_clear(struct kopi_specials *s);
 
-/* The matches that count, ascending, not overlapping: longer tokens are cut out of the text before shorter ones. Control tokens
- * match only where allowed[i] is 1 for all their bytes (allowed NULL: nowhere; user-defined ones everywhere). *out is freed by
- * kopi__free. */
+/* The matches that count, ascending, not overlapping: longer tokens are cut out of the text before shorter ones.
+ * Control tokens match only where allowed[i] is 1 for all their bytes (allowed NULL: nowhere; user-defined ones
+ * everywhere). *out is freed by kopi__free. Memory and, for tokens of bounded length, time: O(n) and O(n log n). */
 kopi_status kopi__specials_find(const struct kopi_specials *s, const struct kopi_vocab *v, const char *text, size_t n,
-                                const unsigned char *allowed, struct kopi_special_match **out, size_t *n_out, kopi_error *err);
+                                const unsigned char *allowed, struct kopi_special_match **out, size_t *n_out,
+                                kopi_error *err);
 
 #endif

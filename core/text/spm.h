@@ -4,8 +4,9 @@
 
 #include "text/bpe.h"
 
-/* Appends the ids of a plain text. first: at the text's beginning or behind a special token, where add_space_prefix applies. */
-kopi_status kopi__spm_encode(const struct kopi_vocab *v, const char *text, size_t n, bool first, struct kopi_ids *out,
+/* Appends the ids of a plain text: one at the text's beginning or behind a special token, where add_space_prefix
+ * applies. */
+kopi_status kopi__spm_encode(const struct kopi_vocab *v, const char *text, size_t n, struct kopi_ids *out,
                              int (*cancelled)(void *), void *ctx, kopi_error *err);
 
 #endif

@@ -22,10 +22,8 @@ kopi_status kopi__tokenizer_new(const struct kopi_gguf *g, struct kopi_tokenizer
     if (r == KOPI_OK && t->vocab.bpe) r = kopi__bpe_new(g, &t->vocab, &t->bpe, err);
     if (r == KOPI_OK) r = kopi__vocab_flags(g, &t->vocab, err);
     if (r == KOPI_OK) r = kopi__specials_new(&t->vocab, &t->specials, err);
-    if (r == KOPI_OK)
-        *out = t;
-    else
-        kopi__tokenizer_free(t);
+    if (r == KOPI_OK) *out = t;
+    else kopi__tokenizer_free(t);
     return r;
 }
 
@@ -38,7 +36,8 @@ void kopi__tokenizer_free(struct kopi_tokenizer *t)
     kopi__free(t);
 }
 
-/* ---- encoding -------------------------------------------------------------------------------------------------------- */
+/* ---- encoding
+ * -------------------------------------------------------------------------------------------------------- */
 
 struct job {
     const struct kopi_tokenizer *t;
@@ -48,15 +47,18 @@ struct job {
     kopi_error *err;
 };
 
-static kopi_status plain(struct job *j, const char *text, size_t n, bool first)
+static kopi_status plain(struct job *j, const char *text, size_t n)
 {
     if (!n) return KOPI_OK;
     if (j->cancelled && j->cancelled(j->ctx)) return kopi__fail(j->err, KOPI_E_CANCELLED, "tokenizing was cancelled");
     return j->t->bpe ? kopi__bpe_encode(j->t->bpe, &j->t->vocab, text, n, &j->ids, j->cancelled, j->ctx, j->err)
-                     : kopi__spm_encode(&j->t->vocab, text, n, first, &j->ids, j->cancelled, j->ctx, j->err);
+                     : kopi__spm_encode(&j->t->vocab, text, n, &j->ids, j->cancelled, j->ctx, j->err);
 }
 
-static kopi_status add(struct job *j, int32_t id) { return kopi__ids_add(&j->ids, id) ? KOPI_OK : kopi__nomem(j->err, "token ids"); }
+static kopi_status add(struct job *j, int32_t id)
+{
+    return kopi__ids_add(&j->ids, id) ? KOPI_OK : kopi__nomem(j->err, "token ids");
+}
 
 /* Special tokens first, then the texts between them. */
 static kopi_status body(struct job *j, const char *text, size_t n, const unsigned char *allowed)
@@ -65,20 +67,23 @@ static kopi_status body(struct job *j, const char *text, size_t n, const unsigne
     size_t n_matches, at = 0;
     kopi_status r = kopi__specials_find(&j->t->specials, &j->t->vocab, text, n, allowed, &m, &n_matches, j->err);
     if (r != KOPI_OK) return r;
-    bool first = true;
     for (size_t i = 0; i < n_matches && r == KOPI_OK; i++) {
-        if (m[i].pos > at) r = plain(j, text + at, m[i].pos - at, first);
+        if (m[i].pos > at) r = plain(j, text + at, m[i].pos - at);
         if (r == KOPI_OK) r = add(j, m[i].id);
         at = m[i].pos + m[i].len;
-        first = true;
+        size_t end = i + 1 < n_matches ? m[i + 1].pos : n;
+        if (j->t->vocab.rstrip && j->t->vocab.rstrip[m[i].id])
+            while (at < end && (text[at] == ' ' || (text[at] >= '\t' && text[at] <= '\r'))) at++;
     }
     kopi__free(m);
-    return r == KOPI_OK ? plain(j, text + at, n - at, first) : r;
+    return r == KOPI_OK ? plain(j, text + at, n - at) : r;
 }
 
-/* doubled: keep a BOS that the text itself begins with beside the one that is added, as the reference does for raw texts. */
-static kopi_status encode(const struct kopi_tokenizer *t, const char *text, size_t n, const unsigned char *allowed, unsigned flags,
-                          bool doubled, int32_t **ids, size_t *n_ids, int (*cancelled)(void *), void *ctx, kopi_error *err)
+/* doubled: keep a BOS that the text itself begins with beside the one that is added, as the reference does for raw
+ * texts. */
+static kopi_status encode(const struct kopi_tokenizer *t, const char *text, size_t n, const unsigned char *allowed,
+                          unsigned flags, bool doubled, int32_t **ids, size_t *n_ids, int (*cancelled)(void *),
+                          void *ctx, kopi_error *err)
 {
     const struct kopi_vocab *v = &t->vocab;
     struct job j = {.t = t, .cancelled = cancelled, .ctx = ctx, .err = err};
@@ -102,8 +107,8 @@ static kopi_status encode(const struct kopi_tokenizer *t, const char *text, size
     return KOPI_OK;
 }
 
-kopi_status kopi__tokenize(const struct kopi_tokenizer *t, const char *text, size_t n, unsigned flags, int32_t **ids, size_t *n_ids,
-                           int (*cancelled)(void *), void *ctx, kopi_error *err)
+kopi_status kopi__tokenize(const struct kopi_tokenizer *t, const char *text, size_t n, unsigned flags, int32_t **ids,
+                           size_t *n_ids, int (*cancelled)(void *), void *ctx, kopi_error *err)
 {
     unsigned char *allowed = NULL;
     if (flags & KOPI__TOK_PARSE_SPECIAL) {
@@ -115,8 +120,9 @@ kopi_status kopi__tokenize(const struct kopi_tokenizer *t, const char *text, siz
     return r;
 }
 
-kopi_status kopi__tokenize_segments(const struct kopi_tokenizer *t, const struct kopi_segment *seg, size_t n_seg, unsigned flags,
-                                    int32_t **ids, size_t *n_ids, int (*cancelled)(void *), void *ctx, kopi_error *err)
+kopi_status kopi__tokenize_segments(const struct kopi_tokenizer *t, const struct kopi_segment *seg, size_t n_seg,
+                                    unsigned flags, int32_t **ids, size_t *n_ids, int (*cancelled)(void *), void *ctx,
+                                    kopi_error *err)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < n_seg; i++)
@@ -131,14 +137,14 @@ kopi_status kopi__tokenize_segments(const struct kopi_tokenizer *t, const struct
             memset(allowed + at, seg[i].parse_special != 0, seg[i].len);
         }
         r = encode(t, text, total, allowed, flags, false, ids, n_ids, cancelled, ctx, err);
-    } else
-        kopi__nomem(err, "tokenizing");
+    } else kopi__nomem(err, "tokenizing");
     kopi__free(text);
     kopi__free(allowed);
     return r;
 }
 
-/* ---- the vocabulary -------------------------------------------------------------------------------------------------- */
+/* ---- the vocabulary
+ * -------------------------------------------------------------------------------------------------- */
 
 int32_t kopi__n_vocab(const struct kopi_tokenizer *t) { return (int32_t)t->vocab.n; }
 enum kopi_token_type kopi__token_type(const struct kopi_tokenizer *t, int32_t id) { return t->vocab.type[id]; }
@@ -156,9 +162,15 @@ const char *kopi__token_bytes(const struct kopi_tokenizer *t, int32_t id, bool s
     return t->vocab.bytes[id].data;
 }
 
-int32_t kopi__token_find(const struct kopi_tokenizer *t, const char *text, size_t n) { return kopi__vocab_find(&t->vocab, text, n); }
+int32_t kopi__token_find(const struct kopi_tokenizer *t, const char *text, size_t n)
+{
+    return kopi__vocab_find(&t->vocab, text, n);
+}
 int32_t kopi__bos(const struct kopi_tokenizer *t) { return t->vocab.bos; }
 int32_t kopi__eos(const struct kopi_tokenizer *t) { return t->vocab.eos; }
 bool kopi__adds_bos(const struct kopi_tokenizer *t) { return t->vocab.add_bos && t->vocab.bos >= 0; }
 bool kopi__adds_space(const struct kopi_tokenizer *t) { return t->vocab.add_space_prefix; }
-bool kopi__is_eog(const struct kopi_tokenizer *t, int32_t id) { return id >= 0 && (uint32_t)id < t->vocab.n && t->vocab.eog[id]; }
+bool kopi__is_eog(const struct kopi_tokenizer *t, int32_t id)
+{
+    return id >= 0 && (uint32_t)id < t->vocab.n && t->vocab.eog[id];
+}

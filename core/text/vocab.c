@@ -6,44 +6,51 @@
 #include "base/utf8.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
-/* ---- text -> id ------------------------------------------------------------------------------------------------------ */
+/* ---- text -> id
+ * ------------------------------------------------------------------------------------------------------ */
 
 static bool table_new(struct kopi_piece_table *t, uint32_t n)
 {
     uint32_t size = 16;
-    while (size < n * 2ull) size *= 2;
+    while (size < n * 3ull / 2) size *= 2;
     t->slots = kopi__calloc(size, sizeof *t->slots);
     t->mask = size - 1;
     return t->slots != NULL;
 }
 
 /* The slot of these bytes: the one that holds them, or the free one where they belong. */
-static uint32_t *slot_of(const struct kopi_piece_table *t, const struct kopi_piece *pieces, const char *s, size_t n)
+static struct kopi_piece_slot *slot_of(const struct kopi_piece_table *t, const struct kopi_piece *pieces, const char *s,
+                                       size_t n, uint64_t hash)
 {
-    for (uint32_t i = (uint32_t)kopi__hash(s, n) & t->mask;; i = (i + 1) & t->mask) {
-        uint32_t id = t->slots[i];
-        if (!id || (pieces[id - 1].len == n && !memcmp(pieces[id - 1].data, s, n))) return &t->slots[i];
+    for (uint32_t i = (uint32_t)hash & t->mask;; i = (i + 1) & t->mask) {
+        struct kopi_piece_slot *slot = &t->slots[i];
+        if (!slot->id1) return slot;
+        const struct kopi_piece *p = &pieces[slot->id1 - 1];
+        if (slot->tag == hash >> 32 && p->len == n && !memcmp(p->data, s, n)) return slot;
     }
 }
 
 static void table_add(struct kopi_piece_table *t, const struct kopi_piece *pieces, uint32_t id)
 {
-    uint32_t *slot = slot_of(t, pieces, pieces[id].data, pieces[id].len);
-    if (!*slot) *slot = id + 1;
+    uint64_t hash = kopi__hash(pieces[id].data, pieces[id].len);
+    struct kopi_piece_slot *slot = slot_of(t, pieces, pieces[id].data, pieces[id].len, hash);
+    if (!slot->id1) *slot = (struct kopi_piece_slot){(uint32_t)(hash >> 32), id + 1};
 }
 
 int32_t kopi__vocab_find(const struct kopi_vocab *v, const char *text, size_t n)
 {
-    return (int32_t)*slot_of(&v->by_text, v->text, text, n) - 1;
+    return (int32_t)slot_of(&v->by_text, v->text, text, n, kopi__hash(text, n))->id1 - 1;
 }
 
 int32_t kopi__vocab_find_bytes(const struct kopi_vocab *v, const char *bytes, size_t n)
 {
-    return (int32_t)*slot_of(&v->by_bytes, v->bytes, bytes, n) - 1;
+    return (int32_t)slot_of(&v->by_bytes, v->bytes, bytes, n, kopi__hash(bytes, n))->id1 - 1;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * --------------------------------------------------------------------------------------------------------- */
 
 static kopi_status bad_key(const struct kopi_gguf *g, kopi_error *err, const char *key, const char *what)
 {
@@ -70,7 +77,8 @@ static kopi_status read_tokens(const struct kopi_gguf *g, struct kopi_vocab *v, 
     v->bytes = kopi__calloc(v->n, sizeof *v->bytes);
     v->type = kopi__calloc(v->n, 1);
     v->eog = kopi__calloc(v->n, 1);
-    if (!v->text || !v->bytes || !v->type || !v->eog || !table_new(&v->by_text, v->n)) return kopi__nomem(err, "vocabulary");
+    if (!v->text || !v->bytes || !v->type || !v->eog || !table_new(&v->by_text, v->n))
+        return kopi__nomem(err, "vocabulary");
     struct kopi_gguf_iter it = kopi__gguf_strings(kv);
     struct kopi_gguf_str s;
     for (uint32_t i = 0; i < v->n && kopi__gguf_next(&it, &s); i++) {
@@ -110,7 +118,8 @@ static kopi_status read_scores(const struct kopi_gguf *g, struct kopi_vocab *v, 
 }
 
 /* A special token's id; -1 where the key is absent. */
-static kopi_status read_id(const struct kopi_gguf *g, const struct kopi_vocab *v, const char *key, int32_t *id, kopi_error *err)
+static kopi_status read_id(const struct kopi_gguf *g, const struct kopi_vocab *v, const char *key, int32_t *id,
+                           kopi_error *err)
 {
     const struct kopi_gguf_kv *kv = find(g, key);
     uint64_t u;
@@ -132,22 +141,23 @@ static kopi_status read_flag(const struct kopi_gguf *g, const char *key, bool *f
     return KOPI_OK;
 }
 
-/* ---- what tokens render to ------------------------------------------------------------------------------------------- */
+/* ---- what tokens render to
+ * ------------------------------------------------------------------------------------------- */
 
-/* The byte that a character of the byte-level alphabet stands for, or -1: printable Latin-1 is itself, the other 68 bytes come
- * in order from U+0100 on (GPT-2, encoder.py). */
+/* The byte that a character of the byte-level alphabet stands for, or -1: printable Latin-1 is itself, the other 68
+ * bytes come in order from U+0100 on (GPT-2, encoder.py). */
 static int byte_of(uint32_t cp)
 {
-    static int16_t extra[68];
-    static bool done;
-    if (!done) {
-        int n = 0;
-        for (int b = 0; b < 256; b++)
-            if (!((b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae)) extra[n++] = (int16_t)b;
-        done = true;
-    }
-    if ((cp >= 0x21 && cp <= 0x7e) || (cp >= 0xa1 && cp <= 0xac) || (cp >= 0xae && cp <= 0xff)) return (int)cp;
-    return cp >= 0x100 && cp < 0x144 ? extra[cp - 0x100] : -1;
+    static const struct {
+        uint32_t first, last;
+        int byte;
+    } ranges[] = {
+        {0x21, 0x7e, 0x21},   {0xa1, 0xac, 0xa1},   {0xae, 0xff, 0xae},
+        {0x100, 0x120, 0x00}, {0x121, 0x142, 0x7f}, {0x143, 0x143, 0xad},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (cp >= ranges[i].first && cp <= ranges[i].last) return ranges[i].byte + (int)(cp - ranges[i].first);
+    return -1;
 }
 
 /* Bytes of a BPE token into out (never longer than the text); 0: it has characters outside the alphabet. */
@@ -212,10 +222,12 @@ static kopi_status make_bytes(struct kopi_vocab *v, kopi_error *err)
         uint32_t n = render(v, i, out);
         v->bytes[i] = (struct kopi_piece){out, n};
         out += n;
-        bool ordinary = v->bpe ? v->type[i] == KOPI_TOKEN_NORMAL || v->type[i] == KOPI_TOKEN_UNUSED : v->type[i] == KOPI_TOKEN_BYTE;
+        bool ordinary =
+            v->bpe ? v->type[i] == KOPI_TOKEN_NORMAL || v->type[i] == KOPI_TOKEN_UNUSED : v->type[i] == KOPI_TOKEN_BYTE;
         if (!ordinary) continue;
         if (v->bpe) table_add(&v->by_bytes, v->bytes, i);
-        if (n == 1 && v->byte_id[(unsigned char)v->bytes[i].data[0]] < 0) v->byte_id[(unsigned char)v->bytes[i].data[0]] = (int32_t)i;
+        if (n == 1 && v->byte_id[(unsigned char)v->bytes[i].data[0]] < 0)
+            v->byte_id[(unsigned char)v->bytes[i].data[0]] = (int32_t)i;
     }
     if (!v->bpe) /* SentencePiece without byte tokens: single characters serve */
         for (int b = 0; b < 256; b++) {
@@ -225,19 +237,79 @@ static kopi_status make_bytes(struct kopi_vocab *v, kopi_error *err)
     return KOPI_OK;
 }
 
-/* ---- end of generation ----------------------------------------------------------------------------------------------- */
+/* ---- end of generation
+ * ----------------------------------------------------------------------------------------------- */
 
-/* Texts that end a turn or a text in known families. They count as control tokens only; files that declare them user-defined mean
- * the same (such a token typed by a user must not end anything). */
+/* Texts that end a turn, a text or a file in known families. They count as control tokens only; files that declare them
+ * user-defined mean the same (such a token typed by a user must not end anything). */
 static const char *const end_texts[] = {
-    "<|im_end|>",  "<|eot_id|>", "<|eom_id|>", "<|end|>",    "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<|return|>",
-    "<|call|>",    "<EOT>",      "_<EOT>",     "< EOT >",    "[EOT]",         "[EOS]",         "<|fim_end|>",     "</s>",
-    "<turn|>",     "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "<|eot|>",
+    "<|eom|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<|return|>",
+    "<|call|>",
+    "<|calls|>",
+    "<|flush|>",
+    "<EOT>",
+    "_<EOT>",
+    "< EOT >",
+    "[EOT]",
+    "[EOS]",
+    "<eos>",
+    "</s>",
+    "<turn|>",
+    "<|tool_response>",
+    "<\xef\xbd\x9c"
+    "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+    "<|fim_pad|>",
+    "<fim-pad>",
+    "<fim_pad>",
+    "<PAD>",
+    "[PAD]",
+    "<|fim_end|>",
+    "<|fim_repo|>",
+    "<|repo_name|>",
+    "<fim-repo>",
+    "<REPO>",
+    "<reponame>",
+    "<|file_sep|>",
 };
+
+static int32_t find_end(const struct kopi_vocab *v, const char *text)
+{
+    int32_t id = kopi__vocab_find(v, text, strlen(text));
+    return id >= 0 && v->eog[id] ? id : -1;
+}
+
+/* Families in which an end text of others only closes a part of the answer: where all of `with` end, `text` does not.
+ */
+static void drop_inner_ends(struct kopi_vocab *v)
+{
+    static const struct {
+        const char *text, *with[2];
+    } inner[] = {
+        {"<|end|>", {"<|return|>", "<|call|>"}}, /* harmony: the end of one channel's message */
+        {"<|end|>", {"<|calls|>", "<|flush|>"}},
+        {"</s>", {"<|tool_response>", "<turn|>"}},
+    };
+    for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
+        int32_t id = find_end(v, inner[i].text);
+        if (id >= 0 && id != v->eos && find_end(v, inner[i].with[0]) >= 0 && find_end(v, inner[i].with[1]) >= 0)
+            v->eog[id] = 0;
+    }
+}
 
 static kopi_status read_ends(const struct kopi_gguf *g, struct kopi_vocab *v, kopi_error *err)
 {
-    static const char *const keys[] = {"eos_token_id", "eot_token_id", "eom_token_id"};
+    static const char *const keys[] = {"eos_token_id",     "eot_token_id",     "eom_token_id",
+                                       "fim_pad_token_id", "fim_rep_token_id", "fim_sep_token_id"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         int32_t id;
         kopi_status s = read_id(g, v, keys[i], &id, err);
@@ -248,6 +320,35 @@ static kopi_status read_ends(const struct kopi_gguf *g, struct kopi_vocab *v, ko
         int32_t id = kopi__vocab_find(v, end_texts[i], strlen(end_texts[i]));
         if (id >= 0 && v->type[id] == KOPI_TOKEN_USER_DEFINED) v->type[id] = KOPI_TOKEN_CONTROL;
         if (id >= 0 && v->type[id] == KOPI_TOKEN_CONTROL) v->eog[id] = 1;
+    }
+    drop_inner_ends(v);
+    return KOPI_OK;
+}
+
+/* ---- white space behind special tokens
+ * ------------------------------------------------------------------------------- */
+
+static bool contains_phi3(struct kopi_gguf_str s)
+{
+    for (uint64_t i = 0; i + 4 <= s.len; i++)
+        if ((!strncasecmp(s.data + i, "phi3", 4)) || (i + 5 <= s.len && !strncasecmp(s.data + i, "phi-3", 5)))
+            return true;
+    return false;
+}
+
+/* Phi-3's tokenizer.json marks its special tokens rstrip, but for three. GGUF has no key for that: the name tells. */
+static kopi_status read_rstrip(const struct kopi_gguf *g, struct kopi_vocab *v, kopi_error *err)
+{
+    static const char *const keep[] = {"<unk>", "<s>", "<|endoftext|>"};
+    const struct kopi_gguf_kv *kv = kopi__gguf_find(g, "general.name");
+    struct kopi_gguf_str name;
+    if (!kv || !kopi__gguf_get_str(kv, 0, &name) || !contains_phi3(name)) return KOPI_OK;
+    v->rstrip = kopi__alloc(v->n);
+    if (!v->rstrip) return kopi__nomem(err, "vocabulary");
+    memset(v->rstrip, 1, v->n);
+    for (size_t i = 0; i < sizeof keep / sizeof *keep; i++) {
+        int32_t id = kopi__vocab_find(v, keep[i], strlen(keep[i]));
+        if (id >= 0) v->rstrip[id] = 0;
     }
     return KOPI_OK;
 }
@@ -260,8 +361,8 @@ kopi_status kopi__vocab_load(const struct kopi_gguf *g, struct kopi_vocab *v, ko
     if (!kv || !kopi__gguf_get_str(kv, 0, &model)) return bad_key(g, err, "model", "is missing or not a string");
     v->bpe = model.len == 4 && !memcmp(model.data, "gpt2", 4);
     if (!v->bpe && !(model.len == 5 && !memcmp(model.data, "llama", 5)))
-        return kopi__fail(err, KOPI_E_MODEL, "%s: tokenizer.ggml.model is \"%.*s\", supported are gpt2, llama", kopi__gguf_path(g),
-                          (int)(model.len < 40 ? model.len : 40), model.data);
+        return kopi__fail(err, KOPI_E_MODEL, "%s: tokenizer.ggml.model is \"%.*s\", supported are gpt2, llama",
+                          kopi__gguf_path(g), (int)(model.len < 40 ? model.len : 40), model.data);
     v->add_bos = !v->bpe;
     v->add_space_prefix = !v->bpe;
     kopi_status s = read_tokens(g, v, err);
@@ -271,11 +372,13 @@ kopi_status kopi__vocab_load(const struct kopi_gguf *g, struct kopi_vocab *v, ko
     if (s == KOPI_OK) s = read_id(g, v, "bos_token_id", &v->bos, err);
     if (s == KOPI_OK) s = read_id(g, v, "eos_token_id", &v->eos, err);
     if (s == KOPI_OK) s = read_id(g, v, "unknown_token_id", &v->unk, err);
-    if (s == KOPI_OK && !v->bpe && v->bos < 0 && v->n > 1) v->bos = 1; /* SentencePiece's own numbers, where the file gives none */
+    if (s == KOPI_OK && !v->bpe && v->bos < 0 && v->n > 1)
+        v->bos = 1; /* SentencePiece's own numbers, where the file gives none */
     if (s == KOPI_OK && !v->bpe && v->eos < 0 && v->n > 2) v->eos = 2;
     if (s == KOPI_OK && !v->bpe && v->unk < 0) v->unk = 0;
-    if (s == KOPI_OK) s = read_ends(g, v, err);
     if (s == KOPI_OK && v->eos >= 0) v->eog[v->eos] = 1;
+    if (s == KOPI_OK) s = read_ends(g, v, err);
+    if (s == KOPI_OK) s = read_rstrip(g, v, err);
     return s;
 }
 
@@ -296,6 +399,7 @@ void kopi__vocab_clear(struct kopi_vocab *v)
     kopi__free(v->score);
     kopi__free(v->storage);
     kopi__free(v->eog);
+    kopi__free(v->rstrip);
     kopi__free(v->by_text.slots);
     kopi__free(v->by_bytes.slots);
     *v = (struct kopi_vocab){0};
