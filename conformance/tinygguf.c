@@ -162,7 +162,8 @@ void tiny_write(struct tiny *t, const char *path)
     pad(&head);
     pad(&t->data);
     FILE *f = fopen(path, "wb");
-    if (!f || fwrite(head.p, 1, head.n, f) != head.n || fwrite(t->data.p, 1, t->data.n, f) != t->data.n || fclose(f))
+    if (!f || fwrite(head.p, 1, head.n, f) != head.n ||
+        (t->data.n && fwrite(t->data.p, 1, t->data.n, f) != t->data.n) || fclose(f))
         die(path);
     free(head.p);
 }

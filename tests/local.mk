@@ -20,6 +20,7 @@ TEST_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 TEST_LIBS = libcore.la $(CHECK_LIBS)
 include tests/unit/base.mk
 include tests/unit/model.mk
+include tests/unit/text.mk
 include tests/unit/kernels.mk
 include tests/unit/run.mk
 include tests/unit/gguf.mk
