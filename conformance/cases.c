@@ -51,6 +51,20 @@ static int32_t input(struct cf_case *k, struct cf_program *c, int64_t n, int64_t
     return i;
 }
 
+/* The same values, quantized by the rule of kopi/op.h. */
+static int32_t quantized_input(struct cf_case *k, struct cf_program *c, uint32_t dtype, int64_t n, uint32_t sym)
+{
+    if (dtype == KOPI_DTYPE_F32) return input(k, c, n, 1, sym);
+    int32_t i = cf_input(c, dtype, n, 1, sym);
+    size_t all = (size_t)n * c->in[i].n;
+    float *x = calloc(all ? all : 1, sizeof *x);
+    if (!x) abort();
+    cf_floats(&k->random, k->values, x, all);
+    cf_quantize(dtype, x, c->in[i].rows, all);
+    free(x);
+    return i;
+}
+
 /* An output like an input of these dimensions: the input itself or another tensor. */
 static int32_t output_for(struct cf_case *k, struct cf_program *c, int32_t x, int64_t n, int64_t heads)
 {
@@ -129,26 +143,30 @@ static void quantize(struct cf_case *k, struct cf_program *c)
     cf_op(c, KOPI_OP_QUANTIZE, LIST(x), LIST(y), NULL, 0);
 }
 
-/* QUANTIZE where the type wants it, LINEAR, and for the head SOFTCAP on the caller's rows. */
-static void linear(struct cf_case *k, struct cf_program *c)
+/* LINEAR, with x as k->x says; head: of the wanted rows, straight to the caller's. Returns y. */
+static int32_t linear_op(struct cf_case *k, struct cf_program *c, bool head)
 {
     int64_t len = length(k), n = k->large ? 256 : 1 + cf_below(&k->random, 75);
-    bool head = PICK(k, 0, 0, 1);
-    uint32_t a = k->quantize ? kopi_activation_dtype(k->dtype) : KOPI_DTYPE_F32,
+    uint32_t a = k->x == CF_X_F32 ? KOPI_DTYPE_F32 : kopi_activation_dtype(k->dtype),
              sym = head ? KOPI_DIM_OUT : KOPI_DIM_TOK;
     tokens(k, c, 40);
     if (head) want_some(k, c);
     say(k, " k=%d n=%d", (int)len, (int)n);
-    int32_t x = input(k, c, len, 1, sym), w = weight(k, c, len, n), bias = coin(k) ? vector(k, c, n) : -1;
-    if (a != KOPI_DTYPE_F32) {
+    int32_t x = k->x == CF_X_QUANTIZED ? quantized_input(k, c, a, len, sym) : input(k, c, len, 1, sym);
+    int32_t w = weight(k, c, len, n), bias = coin(k) ? vector(k, c, n) : -1;
+    if (k->x == CF_X_QUANTIZE && a != KOPI_DTYPE_F32) {
         int32_t q = cf_act(c, a, len, 1, sym);
         cf_op(c, KOPI_OP_QUANTIZE, LIST(x), LIST(q), NULL, 0);
         x = q;
     }
     int32_t y = head ? cf_host_rows(c, n, cf_below(&k->random, 5)) : cf_output(c, KOPI_DTYPE_F32, n, 1, sym);
     cf_op(c, KOPI_OP_LINEAR, LIST(x, w, bias), LIST(y), NULL, 0);
-    if (!head || coin(k)) return;
-    say(k, " softcap");
+    return y;
+}
+static void linear(struct cf_case *k, struct cf_program *c) { linear_op(k, c, PICK(k, 0, 0, 1)); }
+static void head(struct cf_case *k, struct cf_program *c)
+{
+    int32_t y = linear_op(k, c, true);
     c->params[0].scale = (kopi_scale_params){300.0f, 0};
     OP(c, KOPI_OP_SOFTCAP, LIST(y), LIST(y), &c->params[0].scale);
 }
@@ -249,6 +267,7 @@ static const struct cf_kind kinds[] = {
     {"norm", norm, NULL, 0, 1e-8f, 12},
     {"quantize", quantize, a8, N(a8), 1e-4f, 4},
     {"linear", linear, weights, N(weights), 5e-4f, 4},
+    {"head", head, weights, N(weights), 5e-4f, 1},
     {"rope", rope, NULL, 0, 1e-8f, 12},
     {"attn", attn, kv, N(kv), 1e-5f, 5},
     {"window", window, NULL, 0, 1e-5f, 8},
@@ -266,12 +285,12 @@ const struct cf_kind *cf_kinds(uint32_t *n)
 
 bool cf_build(const struct cf_draw *k, struct cf_instance *i, struct cf_program *c, char *name, size_t n)
 {
-    for (int quantize = 1; quantize >= 0; quantize--) {
+    for (int x = 0; x < CF_N_X; x++) {
         struct cf_case one = {.dtype = k->dtype,
                               .values = k->values,
                               .random = {k->seed},
                               .large = k->large,
-                              .quantize = quantize,
+                              .x = (enum cf_x)x,
                               .name = name,
                               .name_size = n};
         snprintf(name, n, "%s%s%s %s", k->kind->name, k->kind->types ? " " : "",

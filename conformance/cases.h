@@ -5,12 +5,16 @@
 #include "program.h"
 #include "values.h"
 
+/* How LINEAR gets its x: through QUANTIZE of the same backend to the type that kopi_activation_dtype gives; quantized like that
+ * already, by somebody else; or as F32. The values are the same. */
+enum cf_x { CF_X_QUANTIZE, CF_X_QUANTIZED, CF_X_F32, CF_N_X };
+
 struct cf_case {
     uint32_t dtype; /* of the weight, the KV cache or the quantized activation; 0 where there is none */
     enum cf_values values;
     struct cf_random random;
     bool large;    /* so much work that threads meet in it */
-    bool quantize; /* LINEAR: x goes through QUANTIZE to the type that kopi_activation_dtype gives */
+    enum cf_x x;   /* of LINEAR */
     char *name;    /* shapes are appended here */
     size_t name_size;
 };
@@ -33,7 +37,7 @@ struct cf_draw {
     uint64_t seed;
     bool large; /* as in struct cf_case */
 };
-/* Builds it in the form that the instance claims (LINEAR from quantized or from F32 activations); false: in none, and
+/* Builds it in the form that the instance claims (LINEAR: enum cf_x); false: in none, and
  * nothing is to be freed. name: 256 bytes and more. */
 bool cf_build(const struct cf_draw *k, struct cf_instance *i, struct cf_program *c, char *name, size_t n);
 

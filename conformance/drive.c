@@ -27,7 +27,7 @@ static bool listed(uint32_t type, const uint32_t *list, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         if (list[i] == type) return true;
-    return !list || type == UINT32_MAX;
+    return !list;
 }
 
 static const kopi_kernel *kernel_of(const struct cf_instance *i, const struct cf_program *c, const kopi_op *op)

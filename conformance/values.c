@@ -1,7 +1,7 @@
 #include "values.h"
 
-#include <kopi/dtype.h>
 #include <kopi/math.h>
+#include <kopi/op.h>
 #include <string.h>
 
 uint64_t cf_next(struct cf_random *r) /* splitmix64 (Steele, Lea and Flood 2014) */
@@ -99,5 +99,46 @@ void cf_blocks(struct cf_random *r, enum cf_values v, const struct cf_weight_typ
         cf_floats(r, v, &f, 1);
         uint16_t top = (uint16_t)(kopi_f32_bits(f) >> 16);
         memcpy(p, t->dtype == KOPI_DTYPE_F32 ? (void *)&f : (void *)&top, t->bytes);
+    }
+}
+
+/* ---- quantized activations ------------------------------------------------------------------------------------------- */
+
+/* Scale and integers of one block. */
+static float quantize_block(const float *x, int8_t *q, size_t n)
+{
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t u = kopi_f32_bits(x[i]) & 0x7fffffffu;
+        if (u > top) top = u;
+    }
+    float a = kopi_bits_f32(top);
+    memset(q, 0, n);
+    if (top >= 0x7f800000u) return kopi_bits_f32(0x7fc00000u);
+    if (a < 0x1p-100f) return 0.0f;
+    float r = 127.0f / a;
+    for (size_t i = 0; i < n; i++) {
+        float shifted = x[i] * r + 0x1.8p+23f; /* rounds to the nearest integer, ties to even */
+        q[i] = (int8_t)(shifted - 0x1.8p+23f);
+    }
+    return a / 127.0f;
+}
+
+void cf_quantize(uint32_t dtype, const float *x, void *blocks, size_t n)
+{
+    kopi_a8_32 *b32 = blocks;
+    kopi_a8_256 *b256 = blocks;
+    for (size_t b = 0; dtype == KOPI_DTYPE_A8_32 && b < n / 32; b++) {
+        b32[b].d = quantize_block(x + b * 32, b32[b].q, 32);
+        b32[b].sum = 0;
+        for (int i = 0; i < 32; i++) b32[b].sum += b32[b].q[i];
+    }
+    for (size_t b = 0; dtype == KOPI_DTYPE_A8_256 && b < n / 256; b++) {
+        b256[b].d = quantize_block(x + b * 256, b256[b].q, 256);
+        b256[b].reserved = 0;
+        for (int j = 0; j < 16; j++) {
+            b256[b].sum[j] = 0;
+            for (int i = 0; i < 16; i++) b256[b].sum[j] = (int16_t)(b256[b].sum[j] + b256[b].q[j * 16 + i]);
+        }
     }
 }

@@ -31,5 +31,7 @@ const struct cf_weight_type *cf_weight_type(uint32_t dtype); /* NULL: unknown */
 const char *cf_type_name(uint32_t dtype);                    /* "q4_1", "a8_32"; "?" if unknown */
 /* n_blocks of random bits with scales that suit v. */
 void cf_blocks(struct cf_random *r, enum cf_values v, const struct cf_weight_type *t, void *blocks, size_t n_blocks);
+/* QUANTIZE of kopi/op.h: n values, a multiple of the block, to A8_32 or A8_256. */
+void cf_quantize(uint32_t dtype, const float *x, void *blocks, size_t n);
 
 #endif

@@ -78,10 +78,12 @@ static kopi_status device(const kopi_host *host, uint32_t index, kopi_device *ou
 {
     (void)host;
     if (index > 0) return KOPI_E_RANGE;
-    out->kind = KOPI_DEVICE_CPU;
-    out->flags = KOPI_DEVICE_EXACT | KOPI_DEVICE_REPEATABLE | KOPI_DEVICE_HOST_VISIBLE;
-    __builtin_strcpy(out->name, "cpu");
-    __builtin_strcpy(out->detail, "plain C");
+    kopi_device d = {.struct_size = out->struct_size < sizeof d ? out->struct_size : sizeof d,
+                     .kind = KOPI_DEVICE_CPU,
+                     .flags = KOPI_DEVICE_EXACT | KOPI_DEVICE_REPEATABLE | KOPI_DEVICE_HOST_VISIBLE,
+                     .name = "cpu",
+                     .detail = "plain C"};
+    __builtin_memcpy(out, &d, d.struct_size);
     return KOPI_OK;
 }
 

@@ -22,8 +22,8 @@ def copy_example(folder):
 
 
 def build(folder, name):
-    """Builds what is in the folder and returns the plugin."""
-    for step in (["autoreconf", "-fi"], ["./configure", "CFLAGS=-O2 -Werror"], ["make"]):
+    """Builds what is in the folder, lets kopi prove it right, and returns the plugin."""
+    for step in (["autoreconf", "-fi"], ["./configure", "CFLAGS=-O2 -Werror"], ["make"], ["make", "check", f"KOPI={KOPI}"]):
         done = command(*step, cwd=folder, timeout=300)
         if not check(done.returncode == 0, f"{name}: {' '.join(step)}", (done.stdout + done.stderr).decode()[-3000:]):
             finish()
