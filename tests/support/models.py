@@ -7,7 +7,7 @@ from report import SOURCE
 DATA = SOURCE / "tests" / "data"
 TINY = sorted(p.name[:-len(".gguf")] for p in DATA.glob("*.gguf"))
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kopi" / "models"
-BACKENDS = ["cpu"]
+BACKENDS = ["cpu", "cpu-threaded"]
 
 # backend: its levels (option isa), slowest first, with the processor flags that each needs
 LEVELS = {
