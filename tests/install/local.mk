@@ -5,9 +5,13 @@ if HAVE_PYTHON3
 	KOPI_SOURCE='$(abs_top_srcdir)' KOPI_BUILD='$(abs_builddir)' KOPI='$(DESTDIR)$(bindir)/kopi$(EXEEXT)' \
 	PKG_CONFIG_PATH='$(DESTDIR)$(pkgconfigdir)' PYTHONDONTWRITEBYTECODE=1; export KOPI_SOURCE KOPI_BUILD KOPI \
 	PKG_CONFIG_PATH PYTHONDONTWRITEBYTECODE; unset KOPI_PLUGIN_PATH; \
-	$(PYTHON3) $(srcdir)/tests/install/demo.py installcheck-q8_0.gguf
+	$(PYTHON3) $(srcdir)/tests/install/demo.py installcheck-q8_0.gguf && \
+	$(PYTHON3) $(srcdir)/tests/install/guide.py --run installcheck-q8_0.gguf
 else
 	@echo "make installcheck: not run, python3 is missing"
 endif
 CLEANFILES += installcheck-q8_0.gguf
-EXTRA_DIST += tests/install/demo.py
+EXTRA_DIST += tests/install/demo.py tests/install/guide.py docs/backend-guide.md
+if HAVE_PYTHON3
+TESTS += tests/install/guide.py
+endif
