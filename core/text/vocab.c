@@ -266,8 +266,7 @@ static const char *const end_texts[] = {
     "</s>",
     "<turn|>",
     "<|tool_response>",
-    "<\xef\xbd\x9c"
-    "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+    "<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>",
     "<|fim_pad|>",
     "<fim-pad>",
     "<fim_pad>",
