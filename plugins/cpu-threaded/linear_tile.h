@@ -11,7 +11,7 @@
 enum {
     KT_R = KT_SLICES < 2 ? KT_SLICES : 2, /* slices of a tile: they share the broadcast of the activations */
     KT_LANES = KT_SLICE / 4,
-    KT_AHEAD = 4096 /* bytes between what is read and what is prefetched */
+    KT_AHEAD = 1024 /* bytes between what is read and what is prefetched */
 };
 
 /* One group meets the tokens of one unit. */
@@ -226,7 +226,7 @@ KT_INLINE void tile_float(vf (*load)(const uint8_t *), int bytes, const struct t
     for (int t = 0; t < W; t += KT_TILE)                                                                               \
         for (int s = 0; s < KT_SLICES; s += KT_R) TILE(__VA_ARGS__, a, W < KT_TILE ? W : KT_TILE, W, s, t)
 #define KT_UNITS_(name, TILE, ...)                                                                                     \
-    static void name##_12(const struct tile *a) { KT_TILES_(12, TILE, __VA_ARGS__); }                                  \
+    static void name##_16(const struct tile *a) { KT_TILES_(16, TILE, __VA_ARGS__); }                                  \
     static void name##_8(const struct tile *a) { KT_TILES_(8, TILE, __VA_ARGS__); }                                    \
     static void name##_4(const struct tile *a) { KT_TILES_(4, TILE, __VA_ARGS__); }                                    \
     static void name##_2(const struct tile *a) { KT_TILES_(2, TILE, __VA_ARGS__); }                                    \
@@ -234,7 +234,7 @@ KT_INLINE void tile_float(vf (*load)(const uint8_t *), int bytes, const struct t
     static void name##_run(const void *groups, uint32_t n_groups, uint32_t n_rows, uint32_t k, const struct kt_act *x, \
                            uint32_t tok0, uint32_t n_tok, const float *bias, float *y, uint64_t ldy)                   \
     {                                                                                                                  \
-        static void (*const unit[])(const struct tile *) = {name##_1, name##_2, name##_4, name##_8, name##_12};        \
+        static void (*const unit[])(const struct tile *) = {name##_1, name##_2, name##_4, name##_8, name##_16};        \
         const struct tile first = {groups, NULL, k, n_rows, bias, y, ldy};                                             \
         run_tiles(unit, kt_##name##_group_bytes(k), n_groups, x, tok0, n_tok, &first);                                 \
     }
@@ -258,7 +258,7 @@ static void run_tiles(void (*const *unit)(const struct tile *), uint64_t group_b
                 w = kt_unit_width(tok0 + t, x->n_tok);
                 a.x = (const uint8_t *)x->data + (tok0 + t) * token_bytes;
                 a.y = first->y + t * first->ldy + KT_ROWS * g;
-                unit[w == KT_UNIT ? 4 : __builtin_ctz(w)](&a);
+                unit[__builtin_ctz(w)](&a);
             }
         }
     }

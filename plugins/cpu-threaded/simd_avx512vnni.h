@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 #define KT_LEVEL avx512vnni
-enum { KT_SLICE = 64, KT_SLICES = 1, KT_TILE = 12, KT_DOT32 = 1, KT_SIGNED8 = 0 };
+enum { KT_SLICE = 64, KT_SLICES = 1, KT_TILE = 8, KT_DOT32 = 1, KT_SIGNED8 = 0 };
 
 typedef __m512i vi;
 typedef __m512 vf;
