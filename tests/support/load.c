@@ -30,8 +30,9 @@ static kopi_status set(kopi_config *cfg, const char *setting, kopi_error *err)
 kopi_status tiny_try(struct tiny_loaded *l, const char *path, const char *backend, const char *const *settings,
                      kopi_error *err)
 {
-    static const char *const standard[] = {"plugin_dirs=" TINY_PLUGIN_DIR, "backend.fallback=none",
-                                           "models[].kv.type_k=f32", "models[].kv.type_v=f32"};
+    static const char plugins[] = "plugin_dirs=" TINY_PLUGIN_DIR;
+    static const char *const standard[] = {plugins, "backend.fallback=none", "models[].kv.type_k=f32",
+                                           "models[].kv.type_v=f32"};
     *l = (struct tiny_loaded){0};
     kopi_status s = kopi_config_new(&l->cfg, err);
     for (size_t i = 0; i < sizeof standard / sizeof *standard && s == KOPI_OK; i++) s = set(l->cfg, standard[i], err);
