@@ -3,10 +3,3 @@ e2e = tests/e2e/answers.py tests/e2e/bad_config.py tests/e2e/bad_files.py tests/
 	tests/e2e/memory.py tests/e2e/signals.py
 TESTS += $(e2e)
 EXTRA_DIST += $(e2e) tests/support/models.py tests/data
-
-EXTRA_DIST += tests/e2e/installed.py
-installcheck-local: installcheck-command
-installcheck-command:
-	$(AM_TESTS_ENVIRONMENT) KOPI='$(DESTDIR)$(bindir)/kopi$(EXEEXT)' KOPI_PLUGINS='$(DESTDIR)$(backenddir)' KOPI_LIBDIR='$(libdir)' \
-	DESTDIR='$(DESTDIR)' $(PYTHON3) $(srcdir)/tests/e2e/installed.py
-.PHONY: installcheck-command

@@ -15,3 +15,10 @@ EXTRA_DIST += tests/install/demo.py tests/install/guide.py docs/backend-guide.md
 if HAVE_PYTHON3
 TESTS += tests/install/guide.py
 endif
+
+EXTRA_DIST += tests/install/installed.py
+installcheck-local: installcheck-command
+installcheck-command:
+	$(AM_TESTS_ENVIRONMENT) KOPI='$(DESTDIR)$(bindir)/kopi$(EXEEXT)' KOPI_PLUGINS='$(DESTDIR)$(backenddir)' KOPI_LIBDIR='$(libdir)' \
+	DESTDIR='$(DESTDIR)' $(PYTHON3) $(srcdir)/tests/install/installed.py
+.PHONY: installcheck-command
