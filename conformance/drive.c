@@ -25,7 +25,7 @@ static void types_of(const struct cf_program *c, const kopi_op *op, uint32_t *w,
 
 static bool listed(uint32_t type, const uint32_t *list, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; list && i < n; i++)
         if (list[i] == type) return true;
     return !list;
 }
@@ -402,6 +402,7 @@ kopi_status cf_drive(struct cf_instance *i, struct cf_program *c, uint32_t nth, 
     kopi_status s = import(i, c);
     grow_program(c);
     if (s == KOPI_OK && i->ops.prepare) s = i->ops.prepare(i->be, &c->p, c->first_op, c->n_ops, &plan);
+    if (s != KOPI_OK) plan = NULL; /* nothing is ours to free, whatever it left there */
     if (s == KOPI_OK) s = steps(i, c, plan, nth, split, &what);
     if (s == KOPI_OK && !what && c->pages.map) what = read_kv(i, c);
     if (plan) i->ops.plan_free(i->be, plan);

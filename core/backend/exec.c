@@ -145,7 +145,9 @@ static kopi_status alloc_pages(struct kopi_exec *x, kopi_kv_group *g, kopi_error
         struct kopi_guard guard;
         kopi__guard_enter(&guard);
         kopi_status s = x->main->ops.buf_alloc(x->main->be, bytes, 0, &g->handle, NULL);
-        return kopi__guard_leave(&guard, x->main, "KV cache", s, err);
+        s = kopi__guard_leave(&guard, x->main, "KV cache", s, err);
+        if (s != KOPI_OK) g->handle = NULL; /* as in prepare */
+        return s;
     }
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return kopi__nomem(err, "KV cache; lower --ctx-size");
@@ -179,7 +181,10 @@ static kopi_status prepare(struct kopi_exec *x, kopi_error *err)
         kopi__guard_enter(&guard);
         kopi_status r = x->main->ops.prepare(x->main->be, &x->p->p, s->first, s->n, &s->plan);
         r = kopi__guard_leave(&guard, x->main, "prepare", r, err);
-        if (r != KOPI_OK) return r;
+        if (r != KOPI_OK) {
+            s->plan = NULL; /* nothing is ours to free, whatever it left there */
+            return r;
+        }
     }
     return KOPI_OK;
 }

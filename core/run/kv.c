@@ -17,6 +17,7 @@ struct kopi_kv {
     struct kopi_exec *exec;
     struct pool *pools; /* [n_groups] */
     uint32_t n_groups, max_pos;
+    uint32_t next_id; /* of the next sequence */
 };
 
 struct table {
@@ -28,7 +29,7 @@ struct kopi_kv_seq {
     struct kopi_kv *kv;
     struct table *tables;  /* [n_groups] */
     const int32_t **pages; /* [n_groups], the tables as kopi_seq_run wants them */
-    uint32_t length;
+    uint32_t length, id;
 };
 
 static uint32_t pages_for(const struct pool *p, uint64_t positions)
@@ -106,6 +107,7 @@ kopi_status kopi__kv_seq_new(struct kopi_kv *kv, struct kopi_kv_seq **out, kopi_
     struct kopi_kv_seq *s = kopi__calloc(1, sizeof *s);
     if (!s) return kopi__nomem(err, "sequence");
     s->kv = kv;
+    s->id = kv->next_id++;
     s->tables = kopi__calloc(kv->n_groups, sizeof *s->tables);
     s->pages = kopi__calloc(kv->n_groups, sizeof *s->pages);
     bool ok = s->tables && s->pages;
@@ -132,6 +134,7 @@ void kopi__kv_seq_free(struct kopi_kv_seq *s)
 }
 
 uint32_t kopi__kv_seq_length(const struct kopi_kv_seq *s) { return s->length; }
+uint32_t kopi__kv_seq_id(const struct kopi_kv_seq *s) { return s->id; }
 const int32_t *const *kopi__kv_seq_pages(const struct kopi_kv_seq *s) { return s->pages; }
 
 /* The page that holds the next position is already there and another sequence reads it. */

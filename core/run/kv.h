@@ -20,6 +20,9 @@ struct kopi_kv_seq;
 kopi_status kopi__kv_seq_new(struct kopi_kv *kv, struct kopi_kv_seq **out, kopi_error *err);
 void kopi__kv_seq_free(struct kopi_kv_seq *s); /* gives its pages back */
 uint32_t kopi__kv_seq_length(const struct kopi_kv_seq *s);
+/* As kopi_seq_run.id: the same for its whole life, and of no other sequence of this kv before or after (a fork is
+ * another one). */
+uint32_t kopi__kv_seq_id(const struct kopi_kv_seq *s);
 /* Room for n more positions: pages are taken, shared ones that would be written are copied. KOPI_E_RANGE past the
  * context or out of pages, then nothing has changed. The length grows only by kopi__kv_seq_commit, after the step
  * succeeded. */

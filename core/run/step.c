@@ -70,7 +70,7 @@ kopi_status kopi__step_add(struct kopi_step *st, struct kopi_kv_seq *s, const in
     uint32_t past = kopi__kv_seq_length(s);
     st->kv[st->n_seq] = s;
     st->seqs[st->n_seq] = (kopi_seq_run){.struct_size = sizeof(kopi_seq_run),
-                                         .id = st->n_seq,
+                                         .id = kopi__kv_seq_id(s),
                                          .first = st->n_tok,
                                          .n_new = n,
                                          .n_past = past,

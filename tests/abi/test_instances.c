@@ -205,6 +205,96 @@ START_TEST(a_host_of_the_first_minimum)
 }
 END_TEST
 
+/* ---- what a backend that takes the program is told ---------------------------------------------------------------------- */
+
+static kopi_backend_ops real;
+static uint32_t ids_seen[8];
+static int n_seen, n_prepared, n_freed;
+
+static struct kopi_plugin_handle *threaded(void)
+{
+    struct kopi_plugin_handle *h = (struct kopi_plugin_handle *)(uintptr_t)load(BUILD "/.libs/kopi-cpu-threaded.so");
+    real = h->ops;
+    return h;
+}
+
+static const char *model_file(char *path, uint64_t seed)
+{
+    const struct tiny_llama c = {.n_vocab = VOCAB, .n_embd = 64, .n_ff = 96, .context = 64, .dtype = KOPI_DTYPE_Q8_0, .seed = seed};
+    tiny_path(path, "tiny.gguf");
+    tiny_llama_model(path, &c);
+    return path;
+}
+
+static kopi_status watch_execute(void *be, void *plan, const kopi_run *run)
+{
+    for (uint32_t i = 0; i < run->n_seq && n_seen < 8; i++) ids_seen[n_seen++] = kopi_seq_at(run, i)->id;
+    return real.execute(be, plan, run);
+}
+
+/* Each sequence stands first in its step, so only a name of its own tells them apart. */
+START_TEST(a_sequence_keeps_its_id)
+{
+    char path[512];
+    struct tiny_loaded l;
+    kopi_cache *c[2];
+    const int32_t ids[] = {1, 2, 3};
+    static const char *const two[] = {"models[].context.size=64", "models[].context.parallel=2", NULL};
+    threaded()->ops.execute = watch_execute;
+    tiny_load(&l, model_file(path, 3), "cpu-threaded", two);
+    for (int i = 0; i < 2; i++) ck_assert_int_eq(kopi_cache_new(l.model, &c[i], NULL), KOPI_OK);
+    kopi_error e;
+    for (int i = 0; i < 4; i++)
+        if (kopi_model_forward(l.model, c[i % 2], ids, 3, NULL, &e) != KOPI_OK) ck_abort_msg("%s", e.text);
+    ck_assert_int_eq(kopi_cache_truncate(c[0], 1, NULL), KOPI_OK);
+    ck_assert_int_eq(kopi_model_forward(l.model, c[0], ids, 3, NULL, NULL), KOPI_OK);
+    ck_assert_int_eq(n_seen, 5);
+    ck_assert_uint_ne(ids_seen[0], ids_seen[1]);
+    ck_assert_uint_eq(ids_seen[2], ids_seen[0]);
+    ck_assert_uint_eq(ids_seen[3], ids_seen[1]);
+    ck_assert_uint_eq(ids_seen[4], ids_seen[0]);
+    kopi_cache_free(c[0]); /* its id is not given to the next one */
+    ck_assert_int_eq(kopi_cache_new(l.model, &c[0], NULL), KOPI_OK);
+    ck_assert_int_eq(kopi_model_forward(l.model, c[0], ids, 3, NULL, NULL), KOPI_OK);
+    ck_assert_uint_ne(ids_seen[5], ids_seen[0]);
+    ck_assert_uint_ne(ids_seen[5], ids_seen[1]);
+    for (int i = 0; i < 2; i++) kopi_cache_free(c[i]);
+    tiny_unload(&l);
+    tiny_remove(path);
+}
+END_TEST
+
+/* As plugins do it: the plan is given out early, and freed again where something after that fails. */
+static kopi_status failing_prepare(void *be, const kopi_program *p, uint32_t first, uint32_t n, void **plan)
+{
+    kopi_status s = real.prepare(be, p, first, n, plan);
+    if (s == KOPI_OK) real.plan_free(be, *plan);
+    n_prepared++;
+    return KOPI_E_NOMEM;
+}
+static void count_free(void *be, void *plan)
+{
+    (void)be, (void)plan;
+    n_freed++;
+}
+
+START_TEST(a_failed_prepare_leaves_no_plan)
+{
+    char path[512];
+    struct tiny_loaded l;
+    kopi_error e;
+    struct kopi_plugin_handle *h = threaded();
+    h->ops.prepare = failing_prepare;
+    h->ops.plan_free = count_free;
+    ck_assert_int_eq(tiny_try(&l, model_file(path, 4), "cpu-threaded", settings, &e), KOPI_E_NOMEM);
+    ck_assert_ptr_nonnull(strstr(e.text, "backend cpu-threaded: prepare"));
+    ck_assert_int_eq(n_prepared, 1);
+    ck_assert_int_eq(n_freed, 0);
+    tiny_unload(&l);
+    tiny_remove(path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("instances");
@@ -218,6 +308,8 @@ int main(void)
     tcase_add_loop_test(t, two_backends_at_once, 0, n);
     tcase_add_test(t, two_models_of_one_engine);
     tcase_add_loop_test(t, a_host_of_the_first_minimum, 0, n);
+    tcase_add_test(t, a_sequence_keeps_its_id);
+    tcase_add_test(t, a_failed_prepare_leaves_no_plan);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
