@@ -62,6 +62,11 @@ kopi_status kopi__config_backend(const kopi_config *c, const char **name, const 
 
 /* Index of the model with this id, alias or (without an id of its own) file name less ".gguf"; -1: none. id NULL: 0. */
 int kopi__config_model(const kopi_config *c, const char *id);
+/* Path and SHA-256 (or NULL) of the model with this name, one of the files that --model hides included; without one
+ * nothing is set. */
+void kopi__config_named(const kopi_config *c, const char *name, const char **path, const char **sha256);
+/* A file's name less ".gguf": its first *len bytes. */
+const char *kopi__config_stem(const char *path, size_t *len);
 /* models[].id, or the file's name less ".gguf": the first *len bytes of the result. NULL if there is no path either. */
 const char *kopi__config_model_id(const kopi_config *c, int model, size_t *len);
 

@@ -19,8 +19,7 @@ static const struct kopi__setting *in_file(const kopi_config *c, const char *pat
     return NULL;
 }
 
-/* The file's name less ".gguf": its first *len bytes. */
-static const char *stem(const char *path, size_t *len)
+const char *kopi__config_stem(const char *path, size_t *len)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     *len = strlen(name);
@@ -30,7 +29,7 @@ static const char *stem(const char *path, size_t *len)
 
 static const char *id_of(const struct kopi__setting *id, const struct kopi__setting *path, size_t *len)
 {
-    if (!id) return path ? stem(path->text, len) : NULL;
+    if (!id) return path ? kopi__config_stem(path->text, len) : NULL;
     *len = strlen(id->text);
     return id->text;
 }
@@ -90,6 +89,19 @@ int kopi__config_model(const kopi_config *c, const char *id)
                      kopi__config_find(c, "models[].aliases", i), id))
             return i;
     return -1;
+}
+
+void kopi__config_named(const kopi_config *c, const char *name, const char **path, const char **sha256)
+{
+    int i = kopi__config_model(c, name);
+    if (i >= 0) {
+        *path = kopi__config_str(c, "models[].path", i);
+        *sha256 = kopi__config_str(c, "models[].sha256", i);
+    } else if ((i = file_model(c, name)) >= 0) { /* hidden by --model */
+        const struct kopi__setting *p = in_file(c, "models[].path", i), *sha = in_file(c, "models[].sha256", i);
+        if (p) *path = p->text;
+        *sha256 = sha ? sha->text : NULL;
+    }
 }
 
 /* ---- checks over several keys ------------------------------------------------------------------------------------ */

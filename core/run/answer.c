@@ -6,16 +6,19 @@
 #include "base/sys.h"
 #include "run/engine.h"
 #include "run/sampler.h"
+#include "run/speculate.h"
 #include "run/step.h"
 #include "run/stop.h"
+#include <stdatomic.h>
 #include <string.h>
 
 struct kopi_answer {
     kopi_model *m;
     kopi_cache *cache;
     kopi_request rq; /* ids and stop strings are not used after the start: tokens and stop hold copies */
-    int32_t *tokens; /* prompt and answer */
-    size_t n, cap, n_prompt;
+    int32_t *tokens; /* prompt and answer, and room for guesses behind them */
+    size_t n, cap, n_prompt, spare;
+    struct kopi_guess guess;
     struct kopi_sampler *sampler;
     struct kopi_stop stop;
     struct kopi_detok detok;
@@ -57,10 +60,12 @@ kopi_status kopi__answer_new(kopi_model *m, const kopi_request *rq, struct kopi_
     a->rq = *rq;
     a->rq.n_predict = limit_of(m, rq->n_predict);
     a->detok.not_first = true; /* the answer continues the prompt: its first space is text */
-    a->cap = rq->n_ids + 64;
+    a->spare = m->spec ? m->spec->max_tokens : 0;
+    a->cap = rq->n_ids + 64 + a->spare;
     a->tokens = kopi__realloc_array(NULL, a->cap, sizeof *a->tokens);
     s = a->tokens ? kopi__stop_init(&a->stop, rq->stop, rq->n_stop, err) : kopi__nomem(err, "request");
     if (s == KOPI_OK) s = kopi__sampler_new(&rq->sampling, m->n_vocab, &a->sampler, err);
+    if (s == KOPI_OK && !kopi__guess_init(&a->guess, m->spec, m->n_ctx)) s = kopi__nomem(err, "request");
     if (s != KOPI_OK) {
         kopi__answer_free(a);
         return s;
@@ -77,6 +82,7 @@ void kopi__answer_free(struct kopi_answer *a)
 {
     if (!a) return;
     kopi__sampler_free(a->sampler);
+    kopi__guess_free(&a->guess);
     kopi__stop_free(&a->stop);
     kopi__buf_free(&a->fresh);
     kopi__buf_free(&a->text);
@@ -105,11 +111,39 @@ kopi_cache *kopi__answer_cache(const struct kopi_answer *a) { return a->cache; }
 const int32_t *kopi__answer_wants(const struct kopi_answer *a, uint32_t *n)
 {
     uint32_t held = kopi_cache_length(a->cache);
-    *n = (uint32_t)(a->n - held);
+    *n = (uint32_t)(a->n - held) + a->guess.n;
     return a->tokens + held;
 }
 
-bool kopi__answer_wants_row(const struct kopi_answer *a) { return a->rq.n_predict != 0; }
+uint32_t kopi__answer_wants_rows(const struct kopi_answer *a) { return a->rq.n_predict ? 1 + a->guess.n : 0; }
+
+bool kopi__answer_decoding(const struct kopi_answer *a) { return a->n - kopi_cache_length(a->cache) == 1; }
+
+int32_t *kopi__answer_tokens(struct kopi_answer *a, size_t *n)
+{
+    *n = a->n;
+    return a->tokens;
+}
+
+struct kopi_guess *kopi__answer_guess(struct kopi_answer *a) { return &a->guess; }
+
+uint32_t kopi__answer_guess_room(const struct kopi_answer *a)
+{
+    if (!a->spare || !a->r.n_generated || !kopi__answer_decoding(a)) return 0;
+    size_t room = a->m->n_ctx - a->n, left = (size_t)a->rq.n_predict - a->r.n_generated - 1;
+    if (a->rq.n_predict > 0 && room > left) room = left; /* the row after the last guess gives a token as well */
+    return room < a->spare ? (uint32_t)room : (uint32_t)a->spare;
+}
+
+kopi_status kopi__answer_sample(struct kopi_answer *a, const float *row, size_t n, int32_t *id, kopi_error *err)
+{
+    return kopi__sampler_next(a->sampler, row, a->tokens, n, id, err);
+}
+
+bool kopi__answer_ends_with(const struct kopi_answer *a, int32_t id)
+{
+    return a->m->tokenizer && !a->rq.ignore_eos && kopi__is_eog(a->m->tokenizer, id);
+}
 
 /* ---- ends -------------------------------------------------------------------------------------------------------- */
 
@@ -117,6 +151,7 @@ static void end(struct kopi_answer *a, uint32_t finish)
 {
     uint64_t now = kopi__now_ns();
     a->done = true;
+    a->guess.n = 0;
     a->r.finish = finish;
     a->r.prompt_ns = (a->first ? a->first : now) - (a->began ? a->began : now);
     a->r.generate_ns = a->first ? now - a->first : 0;
@@ -184,7 +219,7 @@ void kopi__answer_cancel(struct kopi_answer *a)
 
 static bool append(struct kopi_answer *a, int32_t id)
 {
-    if (a->n == a->cap) {
+    if (a->n + a->spare == a->cap) {
         int32_t *grown = kopi__realloc_array(a->tokens, a->cap * 2, sizeof *grown);
         if (!grown) return false;
         a->tokens = grown;
@@ -216,7 +251,7 @@ static void accept(struct kopi_answer *a, int32_t id)
         fail_nomem(a);
         return;
     }
-    if (t && !a->rq.ignore_eos && kopi__is_eog(t, id)) {
+    if (kopi__answer_ends_with(a, id)) {
         end_with_text(a, KOPI_FINISH_STOP);
         return;
     }
@@ -231,7 +266,40 @@ static void accept(struct kopi_answer *a, int32_t id)
     else if (a->n > a->m->n_ctx) end_full(a);
 }
 
-void kopi__answer_evaluated(struct kopi_answer *a, uint32_t n, const float *row)
+/* Takes the next token from a row. *id: the token. False: a logit is not finite. */
+static bool take_row(struct kopi_answer *a, const float *row, int32_t *id)
+{
+    kopi_error e, why;
+    kopi_status s = kopi__answer_sample(a, row, a->n, id, &e);
+    if (s == KOPI_OK) {
+        accept(a, *id);
+        return true;
+    }
+    kopi__answer_fail(a, s, kopi__model_check_row(a->m, row, &why) == KOPI_OK ? &e : &why);
+    return false;
+}
+
+/* Row by row, as if each had come in a step of its own: the next one counts only if the guess that it stands on is the
+ * token that was taken. What the state of sampling, stop strings and text makes of a guess is thus never seen before it
+ * is true. */
+static void take_rows(struct kopi_answer *a, const float *rows)
+{
+    uint32_t n = a->guess.n, right = 0;
+    bool wrong = false;
+    for (;;) {
+        int32_t id, guessed = right < n ? a->tokens[a->n] : -1;
+        if (!take_row(a, rows + (size_t)right * a->m->n_vocab, &id) || right == n) break;
+        wrong = id != guessed;
+        right += !wrong;
+        if (wrong || a->done || atomic_load(a->m->stop)) break;
+    }
+    a->r.n_drafted += n;
+    a->r.n_accepted += right;
+    kopi__guess_learn(&a->guess, right, wrong);
+    if (n && kopi_cache_length(a->cache) >= a->n) kopi__kv_seq_truncate(a->cache->seq, (uint32_t)a->n - 1);
+}
+
+void kopi__answer_evaluated(struct kopi_answer *a, uint32_t n, const float *rows)
 {
     uint32_t held = kopi_cache_length(a->cache);
     memcpy(a->cache->ids + (held - n), a->tokens + (held - n), n * sizeof *a->tokens);
@@ -243,15 +311,8 @@ void kopi__answer_evaluated(struct kopi_answer *a, uint32_t n, const float *row)
     }
     if (held < a->n) return;
     if (!a->first) a->first = kopi__now_ns();
-    if (!row) {
-        end_with_text(a, KOPI_FINISH_LENGTH);
-        return;
-    }
-    int32_t id;
-    kopi_error e;
-    kopi_status s = kopi__sampler_next(a->sampler, row, a->tokens, a->n, &id, &e);
-    if (s == KOPI_OK) accept(a, id);
-    else kopi__answer_fail(a, s, &e);
+    if (rows) take_rows(a, rows);
+    else end_with_text(a, KOPI_FINISH_LENGTH);
 }
 
 kopi_status kopi__answer_result(struct kopi_answer *a, kopi_result *result, kopi_error *err)

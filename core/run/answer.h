@@ -4,6 +4,7 @@
 #define KOPI_CORE_RUN_ANSWER_H
 
 #include "run/cache.h"
+#include "run/guess.h"
 
 struct kopi_answer;
 
@@ -21,13 +22,25 @@ void kopi__answer_start(struct kopi_answer *a, kopi_cache *cache);
 bool kopi__answer_done(const struct kopi_answer *a);
 kopi_cache *kopi__answer_cache(const struct kopi_answer *a);
 
-/* Tokens that wait for evaluation behind the cache's content: the rest of the prompt, or the last token. */
+/* Tokens that wait for evaluation behind the cache's content: the rest of the prompt, or the last token; the guessed
+ * ones behind them count. */
 const int32_t *kopi__answer_wants(const struct kopi_answer *a, uint32_t *n);
-/* Whether the logits after the last of them are wanted. */
-bool kopi__answer_wants_row(const struct kopi_answer *a);
-/* The first n of them are in the cache now; row: logits after the last one, or NULL where none was wanted. Samples,
- * delivers text and may end the answer. */
-void kopi__answer_evaluated(struct kopi_answer *a, uint32_t n, const float *row);
+/* Logits wanted with the last of them: 0; or 1, and one more for each guess. */
+uint32_t kopi__answer_wants_rows(const struct kopi_answer *a);
+/* Only its last token waits. */
+bool kopi__answer_decoding(const struct kopi_answer *a);
+/* The first n of the waiting tokens are in the cache now; rows: logits after the last ones, or NULL where none was
+ * evaluated. Samples, delivers text and may end the answer; guesses that did not come true leave the cache. */
+void kopi__answer_evaluated(struct kopi_answer *a, uint32_t n, const float *rows);
+
+/* For run/speculate.h. tokens: prompt and answer, n of them; behind them is room for guesses. */
+int32_t *kopi__answer_tokens(struct kopi_answer *a, size_t *n);
+struct kopi_guess *kopi__answer_guess(struct kopi_answer *a);
+/* Guessed tokens that can be of use, given the context and n_predict; 0 unless it is decoding. */
+uint32_t kopi__answer_guess_room(const struct kopi_answer *a);
+/* The token that the answer's sampling makes of a row behind its first n tokens, guesses included; nothing changes. */
+kopi_status kopi__answer_sample(struct kopi_answer *a, const float *row, size_t n, int32_t *id, kopi_error *err);
+bool kopi__answer_ends_with(const struct kopi_answer *a, int32_t id); /* id is an end token to it */
 
 void kopi__answer_cancel(struct kopi_answer *a); /* no effect on one that is done */
 /* Ends it with an error. The cache drops what the failed step left; after KOPI_E_NONFINITE all of it. */

@@ -22,6 +22,7 @@ kopi_status kopi_cache_new(kopi_model *model, kopi_cache **out, kopi_error *err)
 void kopi_cache_free(kopi_cache *c)
 {
     if (!c) return;
+    kopi_cache_free(c->draft);
     kopi__step_free(c->step);
     kopi__kv_seq_free(c->seq);
     kopi__free(c->ids);
@@ -68,6 +69,8 @@ static kopi_status forward_some(kopi_cache *c, const int32_t *ids, size_t n, siz
     kopi__step_clear(c->step);
     kopi_status s = kopi__step_add(c->step, c->seq, ids, take, *n_rows, err);
     if (s == KOPI_OK) s = kopi__step_run(c->step, logits, err);
+    for (uint32_t i = 0; i < *n_rows && s == KOPI_OK; i++)
+        s = kopi__model_check_row(c->m, logits + (size_t)i * c->m->n_vocab, err);
     if (s == KOPI_OK) memcpy(c->ids + past, ids, take * sizeof *ids);
     return s;
 }

@@ -11,6 +11,7 @@ struct kopi_cache {
     kopi_model *m;
     struct kopi_kv_seq *seq;
     struct kopi_step *step; /* for kopi_model_forward; made at its first use */
+    kopi_cache *draft;      /* the draft model's, owned; made at its first use */
     int32_t *ids;           /* [n_ctx]; those of the positions held are valid */
 };
 

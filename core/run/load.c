@@ -1,4 +1,6 @@
 /* kopi_model_load: from a configuration entry to a model that runs steps. */
+#include "run/load.h"
+
 #include "backend/assign.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -9,12 +11,12 @@
 #include "model/build.h"
 #include "run/engine.h"
 #include "run/kv.h"
-#include "run/model.h"
+#include "run/speculate.h"
 #include <errno.h>
-#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     DEFAULT_CTX = 8192,       /* positions with context.size: auto, if the model has that many */
@@ -24,13 +26,15 @@ enum {
 struct loading {
     kopi_model *m;
     const kopi_config *cfg;
-    int index; /* of the model in the configuration */
+    int index;                /* of the model in the configuration; past the last: what holds for every model */
+    const char *path, *sha256; /* sha256: NULL: any file will do */
+    const kopi_model *target; /* this one drafts for it; NULL: none */
     kopi_progress_fn progress;
     void *ctx;
     kopi_error *err;
 };
 
-static int cancelled(void *ctx) { return atomic_load(&((kopi_model *)ctx)->cancel); }
+static int cancelled(const kopi_model *m) { return atomic_load(m->stop); }
 
 static int on_import(void *ctx, float share)
 {
@@ -49,9 +53,10 @@ static kopi_status no_model(kopi_error *err)
 static kopi_status name_model(struct loading *l)
 {
     size_t len;
-    const char *id = kopi__config_model_id(l->cfg, l->index, &len), *path = kopi__config_str(l->cfg, "models[].path", l->index);
-    if (!path) return no_model(l->err);
-    l->m->path = kopi__strdup(path);
+    const char *id = kopi__config_model_id(l->cfg, l->index, &len);
+    if (!l->path) return no_model(l->err);
+    if (l->target) id = kopi__config_stem(l->path, &len);
+    l->m->path = kopi__strdup(l->path);
     l->m->id = kopi__strndup(id ? id : "", id ? len : 0);
     return l->m->path && l->m->id ? KOPI_OK : kopi__nomem(l->err, "model");
 }
@@ -61,12 +66,11 @@ static int stop_hashing(void *loading) { return on_import(loading, 0); }
 
 static kopi_status check_sha256(struct loading *l)
 {
-    const char *want = kopi__config_str(l->cfg, "models[].sha256", l->index);
     char hex[65];
-    if (!want) return KOPI_OK;
+    if (!l->sha256) return KOPI_OK;
     kopi_status s = kopi__sha256_file(l->m->path, hex, stop_hashing, l, l->err);
-    if (s == KOPI_OK && strcasecmp(hex, want))
-        s = kopi__fail(l->err, KOPI_E_MODEL, "%s: SHA-256 is %s, the configuration says %s", l->m->path, hex, want);
+    if (s == KOPI_OK && strcasecmp(hex, l->sha256))
+        s = kopi__fail(l->err, KOPI_E_MODEL, "%s: SHA-256 is %s, the configuration says %s", l->m->path, hex, l->sha256);
     return s;
 }
 
@@ -106,7 +110,7 @@ static kopi_status read_text(struct loading *l)
         kopi_status s = kopi__tokenizer_new(m->gguf, &m->tokenizer, l->err);
         if (s != KOPI_OK) return s;
     }
-    if (source && !strcmp(source, "none")) return KOPI_OK;
+    if (l->target || (source && !strcmp(source, "none"))) return KOPI_OK;
     if (source && strcmp(source, "model")) return template_from_file(l, source);
     const struct kopi_gguf_kv *kv = kopi__gguf_find(m->gguf, "tokenizer.chat_template");
     if (!kv || !kopi__gguf_get_str(kv, 0, &text)) return KOPI_OK;
@@ -186,7 +190,7 @@ static struct kopi_instance *load_fallback(struct loading *l, const struct kopi_
     kopi_error e;
     if (strcmp(kopi__config_str(l->cfg, "backend.fallback", KOPI__MODEL_ALL), "cpu") || !strcmp(main->desc.name, "cpu")) return NULL;
     if (kopi__engine_plugin(l->m->engine, "cpu", &cpu, &e) != KOPI_OK ||
-        kopi__engine_instance(l->m->engine, cpu, &l->m->cancel, &i, &e) != KOPI_OK)
+        kopi__engine_instance(l->m->engine, cpu, l->m->stop, &i, &e) != KOPI_OK)
         kopi__log(KOPI_LOG_INFO, "no fallback: %s", e.text);
     return i;
 }
@@ -198,7 +202,8 @@ static kopi_status build(struct loading *l)
                            .max_seq = (uint32_t)kopi__config_int(l->cfg, "models[].context.parallel", l->index),
                            .kv_k = kv_dtype(l, "models[].kv.type_k"), .kv_v = kv_dtype(l, "models[].kv.type_v"),
                            .takes = takes, .ctx = m};
-    b.n_ctx = context_size(l);
+    b.n_ctx = l->target ? l->target->n_ctx : context_size(l);
+    if (l->target) b.max_tok = l->target->max_tok, b.max_seq = l->target->max_seq;
     if (b.max_tok > b.n_ctx * (uint64_t)b.max_seq) b.max_tok = b.n_ctx * b.max_seq;
     if (b.max_tok < b.max_seq) b.max_tok = b.max_seq;
     b.max_out = b.max_tok;
@@ -221,12 +226,27 @@ static kopi_status load(struct loading *l)
     if (s == KOPI_OK) s = open_file(l, plugin);
     if (s == KOPI_OK) s = kopi__decoder_read(m->gguf, &m->decoder, l->err);
     if (s == KOPI_OK) s = read_text(l);
-    if (s == KOPI_OK) s = kopi__engine_instance(m->engine, plugin, &m->cancel, &m->main, l->err);
+    if (s == KOPI_OK) s = kopi__engine_instance(m->engine, plugin, m->stop, &m->main, l->err);
     if (s == KOPI_OK) s = check_determinism(l, m->main);
     if (s == KOPI_OK) m->fallback = load_fallback(l, plugin);
     if (s == KOPI_OK) s = build(l);
     if (s == KOPI_OK) s = kopi__exec_new(m->main, m->fallback, m->program, m->gguf, on_import, l, &m->exec, l->err);
     if (s == KOPI_OK) s = kopi__kv_new(&m->program->p, m->exec, &m->kv, l->err);
+    return s;
+}
+
+static kopi_status load_model(struct loading *l, kopi_engine *engine, kopi_model **out)
+{
+    *out = NULL;
+    kopi_model *m = l->m = kopi__calloc(1, sizeof *m);
+    if (!m) return kopi__nomem(l->err, "model");
+    m->engine = engine;
+    m->config_index = l->index;
+    m->stop = l->target ? &l->target->cancel : &m->cancel;
+    kopi_status s = load(l);
+    if (s == KOPI_OK && !l->target) s = kopi__speculation_new(m, l->progress, l->ctx, &m->spec, l->err);
+    if (s == KOPI_OK) *out = m;
+    else kopi_model_free(m);
     return s;
 }
 
@@ -236,93 +256,19 @@ kopi_status kopi_model_load(kopi_engine *engine, const char *id, kopi_progress_f
     int index = kopi__config_model(engine->cfg, id);
     if (index < 0 && !id) return no_model(err);
     if (index < 0) return kopi__fail(err, KOPI_E_CONFIG, "no model with id \"%s\" is configured", id);
-    kopi_model *m = kopi__calloc(1, sizeof *m);
-    if (!m) return kopi__nomem(err, "model");
-    m->engine = engine;
-    m->config_index = index;
-    struct loading l = {m, engine->cfg, index, progress, ctx, err};
-    kopi_status s = load(&l);
-    if (s == KOPI_OK)
-        *out = m;
-    else
-        kopi_model_free(m);
-    return s;
+    struct loading l = {.cfg = engine->cfg, .index = index, .progress = progress, .ctx = ctx, .err = err,
+                        .path = kopi__config_str(engine->cfg, "models[].path", index),
+                        .sha256 = kopi__config_str(engine->cfg, "models[].sha256", index)};
+    return load_model(&l, engine, out);
 }
 
-void kopi_model_free(kopi_model *m)
+kopi_status kopi__load_draft(const kopi_model *target, const char *name, kopi_progress_fn progress, void *ctx,
+                             kopi_model **out, kopi_error *err)
 {
-    if (!m) return;
-    kopi__kv_free(m->kv);
-    kopi__exec_free(m->exec);
-    kopi__instance_free(m->main);
-    kopi__instance_free(m->fallback);
-    kopi__program_free(m->program);
-    kopi__chat_template_free(m->chat);
-    kopi__tokenizer_free(m->tokenizer);
-    kopi__gguf_close(m->gguf);
-    kopi__free(m->id);
-    kopi__free(m->path);
-    kopi__free(m);
-}
-
-/* ---- a loaded model -------------------------------------------------------------------------------------------------- */
-
-uint32_t kopi_model_vocab_size(const kopi_model *m) { return m->n_vocab; }
-uint32_t kopi_model_max_context(const kopi_model *m) { return m->n_ctx; }
-const char *kopi_model_id(const kopi_model *m) { return m->id; }
-void kopi_model_cancel(kopi_model *m) { atomic_store(&m->cancel, 1); }
-void kopi_model_uncancel(kopi_model *m) { atomic_store(&m->cancel, 0); }
-
-void kopi_backend_device(const kopi_model *m, kopi_backend_info *out)
-{
-    const struct kopi_instance *i = m->main;
-    *out = (kopi_backend_info){.threads = i->threads, .exact = (i->device.flags & KOPI_DEVICE_EXACT) != 0,
-                               .weight_bytes = kopi__exec_weight_bytes(m->exec), .work_bytes = kopi__exec_work_bytes(m->exec)};
-    snprintf(out->name, sizeof out->name, "%s", i->plugin->desc.name);
-    snprintf(out->device, sizeof out->device, "%s", i->device.name);
-    snprintf(out->detail, sizeof out->detail, "%s", i->device.detail);
-    snprintf(out->path, sizeof out->path, "%s", i->plugin->path);
-    for (uint32_t g = 0; g < m->program->p.n_groups; g++)
-        out->kv_bytes += m->program->groups[g].page_bytes * m->program->groups[g].n_pages;
-}
-
-/* Index of the first NaN or infinity of a row, or n. The first pass has no branch, so that it runs at the speed of memory. */
-static uint32_t first_nonfinite(const float *row, uint32_t n)
-{
-    uint32_t bad = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, &row[i], sizeof u);
-        bad |= (u & 0x7f800000u) == 0x7f800000u;
-    }
-    if (!bad) return n;
-    for (uint32_t i = 0; i < n; i++)
-        if (!isfinite(row[i])) return i;
-    return n;
-}
-
-static kopi_status check_logits(const kopi_model *m, const kopi_output *o, kopi_error *err)
-{
-    const kopi_kv_group *g = &m->program->groups[0];
-    for (uint32_t r = 0; r < o->n_rows; r++) {
-        const float *row = (const float *)(const void *)((const char *)o->host + (int64_t)r * o->row_bytes);
-        uint32_t bad = first_nonfinite(row, m->n_vocab);
-        if (bad < m->n_vocab)
-            return kopi__fail(err, KOPI_E_NONFINITE, "%s: the logit of token %u is not finite%s", m->id, bad,
-                              g->dtype_k == KOPI_DTYPE_F16 || g->dtype_v == KOPI_DTYPE_F16
-                                  ? "; if F16 overflowed in the KV cache, --cache-type-k f32 --cache-type-v f32 (kv.type_k, kv.type_v) help"
-                                  : "");
-    }
-    return KOPI_OK;
-}
-
-kopi_status kopi__model_step(kopi_model *m, const kopi_run *run, kopi_error *err)
-{
-    if (cancelled(m)) return kopi__fail(err, KOPI_E_CANCELLED, "cancelled");
-    kopi_status s = kopi__exec_run(m->exec, run, err);
-    for (uint32_t i = 0; i < run->n_out && s == KOPI_OK; i++) {
-        const kopi_output *o = kopi_output_at(run, i);
-        if (o->kind == KOPI_OUTPUT_LOGITS && o->host) s = check_logits(m, o, err);
-    }
-    return s;
+    kopi_engine *engine = target->engine;
+    const char *slash = strrchr(name, '/'), *id = slash && access(name, F_OK) ? slash + 1 : name;
+    struct loading l = {.cfg = engine->cfg, .index = (int)kopi_config_models(engine->cfg), .target = target, .progress = progress,
+                        .ctx = ctx, .err = err, .path = name};
+    kopi__config_named(engine->cfg, id, &l.path, &l.sha256);
+    return load_model(&l, engine, out);
 }

@@ -45,7 +45,7 @@ void kopi__step_free(struct kopi_step *st)
 }
 
 void kopi__step_clear(struct kopi_step *st) { st->n_tok = st->n_seq = st->n_rows = 0; }
-uint32_t kopi__step_size(const struct kopi_step *st) { return st->n_seq; }
+uint32_t kopi__step_tokens(const struct kopi_step *st) { return st->n_tok; }
 uint32_t kopi__step_room(const struct kopi_step *st)
 {
     return st->n_seq < st->m->max_seq ? st->m->max_tok - st->n_tok : 0;
@@ -85,8 +85,6 @@ kopi_status kopi__step_add(struct kopi_step *st, struct kopi_kv_seq *s, const in
     return KOPI_OK;
 }
 
-void kopi__step_commit_one(struct kopi_step *st, uint32_t i) { kopi__kv_seq_commit(st->kv[i], st->seqs[i].n_new); }
-
 kopi_status kopi__step_run(struct kopi_step *st, float *logits, kopi_error *err)
 {
     const kopi_output out = {.struct_size = sizeof out,
@@ -108,6 +106,7 @@ kopi_status kopi__step_run(struct kopi_step *st, float *logits, kopi_error *err)
                           .seqs = st->seqs,
                           .outputs = &out};
     kopi_status s = kopi__model_step(st->m, &run, err);
-    for (uint32_t i = 0; i < st->n_seq && s == KOPI_OK; i++) kopi__step_commit_one(st, i);
+    for (uint32_t i = 0; i < st->n_seq && s == KOPI_OK; i++)
+        kopi__kv_seq_commit(st->kv[i], st->seqs[i].n_new);
     return s;
 }

@@ -14,20 +14,16 @@ void kopi__step_free(struct kopi_step *st); /* NULL allowed */
 void kopi__step_clear(struct kopi_step *st);
 uint32_t kopi__step_room(const struct kopi_step *st);      /* tokens that still fit; 0 when no further sequence fits */
 uint32_t kopi__step_room_rows(const struct kopi_step *st); /* rows of logits that still fit */
-uint32_t kopi__step_size(const struct kopi_step *st);      /* sequences in it */
+uint32_t kopi__step_tokens(const struct kopi_step *st);    /* tokens in it */
 
 /* Adds the next n tokens of s (not in the step yet), with the logits of the last n_rows of them. n and n_rows must fit;
  * the ids are checked: KOPI_E_INVALID names the first wrong one. On failure the step is as before. */
 kopi_status kopi__step_add(struct kopi_step *st, struct kopi_kv_seq *s, const int32_t *ids, uint32_t n, uint32_t n_rows,
                            kopi_error *err);
 
-/* Executes. logits: [rows, n_vocab], in the order of the additions; may be NULL if no row was wanted. On success the
- * sequences have grown; on failure none has. With KOPI_E_NONFINITE the rows are valid, bad ones included: the caller
- * may keep the healthy sequences by kopi__step_commit_one. */
+/* Executes. logits: [rows, n_vocab], in the order of the additions; may be NULL if no row was wanted; not checked
+ * (kopi__model_check_row). On success the sequences have grown; on failure none has. */
 kopi_status kopi__step_run(struct kopi_step *st, float *logits, kopi_error *err);
-
-/* After KOPI_E_NONFINITE: sequence i of the step grows all the same. */
-void kopi__step_commit_one(struct kopi_step *st, uint32_t i);
 
 /* KOPI_E_INVALID naming the first id outside [0, n_vocab). */
 kopi_status kopi__check_ids(const kopi_model *m, const int32_t *ids, size_t n, kopi_error *err);

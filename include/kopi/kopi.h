@@ -248,6 +248,7 @@ typedef struct kopi_result {
     int32_t *ids;             /* generated tokens, the ending one included; freed by kopi_result_clear */
     char *text;               /* the whole answer, NUL-terminated; freed by kopi_result_clear */
     size_t text_len;
+    size_t n_drafted, n_accepted; /* speculation: tokens guessed, and those of them that came true */
 } kopi_result;
 KOPI_EXPORT void kopi_result_clear(kopi_result *result);
 

@@ -1,4 +1,4 @@
-run_tests = tests/unit/test_sampler tests/unit/test_stop tests/unit/test_run tests/unit/test_origin
+run_tests = tests/unit/test_sampler tests/unit/test_stop tests/unit/test_run tests/unit/test_origin tests/unit/test_speculate
 check_PROGRAMS += $(run_tests)
 TESTS += $(run_tests)
 tests_unit_test_sampler_SOURCES = tests/unit/test_sampler.c
@@ -13,3 +13,6 @@ tests_unit_test_run_LDADD = $(TINY_LIBS) $(TEST_LIBS)
 tests_unit_test_origin_SOURCES = tests/unit/test_origin.c
 tests_unit_test_origin_CFLAGS = $(TEST_CFLAGS) -I$(top_srcdir)
 tests_unit_test_origin_LDADD = $(TINY_LIBS) $(TEST_LIBS) $(LIBM)
+tests_unit_test_speculate_SOURCES = tests/unit/test_speculate.c
+tests_unit_test_speculate_CFLAGS = $(TEST_CFLAGS) -I$(top_srcdir)
+tests_unit_test_speculate_LDADD = $(TINY_LIBS) $(TEST_LIBS)
