@@ -4,12 +4,13 @@
 #include "base/num.h"
 #include "config/config.h"
 #include "repl.h"
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char *prompt, *file, *system_text;
-static bool raw, timings, ignore_eos, special;
+static bool raw, timings, ignore_eos, special, json;
 static struct cli_list stop;
 
 const struct cli_option cli_run_options[] = {
@@ -21,6 +22,7 @@ const struct cli_option cli_run_options[] = {
     {"--ignore-eos", NULL, CLI_FLAG, &ignore_eos, "go on past the end of the answer", 0, 0},
     {"--special", NULL, CLI_FLAG, &special, "show control tokens", 0, 0},
     {"--show-timings", NULL, CLI_FLAG, &timings, "tokens and speed on stderr at the end", 0, 0},
+    {"--json", NULL, CLI_FLAG, &json, "the answer as one JSON object with tokens, speed and seed", 0, 0},
     {0},
 };
 
@@ -66,6 +68,26 @@ void cli_show_timings(const kopi_result *r)
             kopi__format_fixed(prompt_s > 0 ? (double)fresh / prompt_s : 0, 1, b, sizeof b), r->n_generated,
             kopi__format_fixed(gen_s, 3, c, sizeof c), kopi__format_fixed(gen_s > 0 ? (double)steps / gen_s : 0, 1, d, sizeof d),
             (long long)r->seed);
+    if (r->n_drafted)
+        fprintf(stderr, "guesses: %zu tokens, %zu accepted, %zu rejected\n", r->n_drafted, r->n_accepted, r->n_drafted - r->n_accepted);
+}
+
+static double per_second(size_t n, uint64_t ns) { return ns ? (double)n * 1e9 / (double)ns : 0; }
+
+/* With the names of llama.cpp's server. */
+static int print_json(const kopi_result *r)
+{
+    static const char *const finish[] = {"stop", "length", "cancelled"};
+    size_t fresh = r->n_prompt - r->n_cached, steps = r->n_generated ? r->n_generated - 1 : 0;
+    json_t *all = json_pack("{s:s%, s:s, s:I, s:{s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:I, s:I}}", "text", r->text, r->text_len,
+                            "finish_reason", finish[r->finish], "seed", (json_int_t)r->seed, "timings", "cache_n", (json_int_t)r->n_cached,
+                            "prompt_n", (json_int_t)fresh, "prompt_ms", (double)r->prompt_ns * 1e-6, "prompt_per_second",
+                            per_second(fresh, r->prompt_ns), "predicted_n", (json_int_t)r->n_generated, "predicted_ms",
+                            (double)r->generate_ns * 1e-6, "predicted_per_second", per_second(steps, r->generate_ns), "draft_n",
+                            (json_int_t)r->n_drafted, "draft_n_accepted", (json_int_t)r->n_accepted);
+    int bad = !all || json_dumpf(all, stdout, JSON_COMPACT) || putchar('\n') == EOF;
+    json_decref(all);
+    return bad ? cli_error(EXIT_RUN, "writing the answer as JSON failed") : 0;
 }
 
 static int answer(kopi_model *m, const int32_t *ids, size_t n)
@@ -75,14 +97,15 @@ static int answer(kopi_model *m, const int32_t *ids, size_t n)
     kopi_result result;
     struct stream out = {0};
     kopi_request q = {.struct_size = sizeof q, .ids = ids, .n_ids = n, .stop = stop.at, .n_stop = stop.n, .ignore_eos = ignore_eos,
-                      .special = special, .on_text = on_text, .progress = cli_progress, .ctx = &out};
+                      .special = special, .on_text = json ? NULL : on_text, .progress = cli_progress, .ctx = &out};
     q.n_predict = (int32_t)kopi__config_int(cli_config, "models[].limits.max_tokens", 0);
     kopi_sampling_default(m, &q.sampling);
     if (kopi_cache_new(m, &cache, &e) != KOPI_OK) return cli_fail(&e);
     kopi_status s = kopi_generate(m, cache, &q, &result, &e);
     cli_progress_end();
     int code = out.code;
-    if (!code && result.n_generated) code = cli_write("\n", 1);
+    if (!code && json && s == KOPI_OK) code = print_json(&result);
+    if (!code && !json && result.n_generated) code = cli_write("\n", 1);
     if (!code) code = cli_finish_output();
     if (!code && s != KOPI_OK) code = cli_fail(&e);
     if (!code && cli_interrupted()) code = EXIT_INTERRUPTED;
@@ -112,6 +135,7 @@ int cli_run(int n_args, char **args)
     char *text = NULL;
     if (prompt && file) return cli_error(EXIT_USAGE, "--prompt and --file exclude each other");
     bool chat = !prompt && !file && isatty(STDIN_FILENO);
+    if (chat && json) return cli_error(EXIT_USAGE, "--json is for one answer; give it a prompt");
     if (!chat) {
         text = prompt ? strdup(prompt) : cli_read_file(file ? file : "-", &len);
         if (!text) return EXIT_RUN;

@@ -132,7 +132,7 @@ static int parse_one(const struct cli_command *c, int argc, char **argv, int *i,
     return 0;
 }
 
-static int configure(const struct pending *pending, int n)
+static int configure(const struct cli_command *c, const struct pending *pending, int n)
 {
     kopi_error e;
     kopi_status s = kopi_config_new(&cli_config, &e);
@@ -149,6 +149,9 @@ static int configure(const struct pending *pending, int n)
         s = kopi_config_set(cli_config, key, eq + 1, &e);
         free(key);
     }
+    /* A command that generates no text has no use for a draft model. */
+    if (s == KOPI_OK && !cli_takes_key(c, kopi_config_key_of_flag("--spec-type")))
+        s = kopi_config_set(cli_config, "models[].speculation.type", "none", &e);
     for (int i = 0; i < n; i++) {
         if (s != KOPI_OK) break;
         s = kopi_config_flag(cli_config, pending[i].flag, pending[i].value, &e);
@@ -186,7 +189,7 @@ int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, i
         code = -1;
     }
     if (!code && *n_args && !c->args) code = cli_error(EXIT_USAGE, "kopi %s takes no argument \"%.60s\"", c->name, args[0]);
-    if (!code) code = configure(pending, n_pending);
+    if (!code) code = configure(c, pending, n_pending);
     if (!code) set_log_level();
     free(pending);
     return code;
