@@ -1,5 +1,6 @@
 #include "drive.h"
 
+#include "device.h"
 #include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,7 +143,7 @@ static void step_seqs(struct step *s, struct cf_program *c)
     }
 }
 
-static void step_init(struct step *s, struct cf_program *c, uint32_t first, uint32_t n)
+static void step_init(struct step *s, struct cf_program *c, const struct cf_device *d, uint32_t first, uint32_t n)
 {
     memset(s, 0, sizeof *s);
     s->first = first;
@@ -160,7 +161,8 @@ static void step_init(struct step *s, struct cf_program *c, uint32_t first, uint
                               .rows = s->rows};
     for (uint32_t i = 0; i < c->p.n_tensors; i++)
         if (c->t[i].kind == KOPI_KIND_OUTPUT) {
-            s->output.host = c->buf[i].data;
+            s->output.host = d->apart ? NULL : c->buf[i].data;
+            s->output.handle = d->rows;
             s->output.row_bytes = (int64_t)(c->buf[i].size / c->n_tok);
         }
     s->run.struct_size = sizeof s->run;
@@ -217,7 +219,7 @@ static const char *store(const struct step *s, struct cf_program *c)
     for (uint32_t i = 0; i < c->p.n_tensors; i++) {
         const kopi_tensor *t = &c->t[i];
         if (t->kind != KOPI_KIND_ACT && t->kind != KOPI_KIND_OUTPUT) {
-            if (c->buf[i].map && !cf_buf_intact(&c->buf[i], c->buf[i].size))
+            if (t->data && c->buf[i].map && !cf_buf_intact(&c->buf[i], c->buf[i].size)) /* a device has its weights */
                 return "memory beside a weight was written";
             continue;
         }
@@ -334,18 +336,20 @@ static void export(struct cf_instance *i, struct cf_program *c)
     }
 }
 
-static kopi_status steps(struct cf_instance *i, struct cf_program *c, void *plan, uint32_t nth, enum cf_split split,
-                         const char **what)
+static kopi_status steps(struct cf_instance *i, struct cf_program *c, struct cf_device *d, void *plan, uint32_t nth,
+                         enum cf_split split, const char **what)
 {
     kopi_status status = KOPI_OK;
     for (uint32_t first = 0, n; first < c->n_tok && status == KOPI_OK && !*what; first += n) {
         struct step s;
         n = split == CF_WHOLE ? c->n_tok : split == CF_ONE_BY_ONE ? 1 : first % 3 + 1 + first / 2;
         if (n > c->n_tok - first) n = c->n_tok - first;
-        step_init(&s, c, first, n);
+        step_init(&s, c, d, first, n);
         load(&s, c);
-        status = plan ? i->ops.execute(i->be, plan, &s.run) : run_kernels(i, c, &s.run, nth);
-        if (status == KOPI_OK) *what = store(&s, c);
+        status = cf_device_push(d, i, c);
+        if (status == KOPI_OK) status = plan ? i->ops.execute(i->be, plan, &s.run) : run_kernels(i, c, &s.run, nth);
+        if (status == KOPI_OK) status = cf_device_pull(d, i, c, what);
+        if (status == KOPI_OK && !*what) *what = store(&s, c);
         step_free(&s);
     }
     return status;
@@ -353,22 +357,35 @@ static kopi_status steps(struct cf_instance *i, struct cf_program *c, void *plan
 
 static bool own_layout(const struct cf_instance *i) { return i->ops.kv_export && i->ops.kv_import; }
 
-/* The rows of all tokens from the canonical pages. NULL: all well. */
-static const char *read_kv(struct cf_instance *i, struct cf_program *c)
+/* A page in canonical form. Where the layout is the backend's own, what comes out must also go in again over nonsense. */
+static const char *read_page(struct cf_instance *i, struct cf_program *c, struct cf_device *d, int32_t id, char *page)
 {
-    const char *what = NULL;
+    uint64_t n = c->group.page_bytes, at = (uint64_t)id * n;
+    if (!own_layout(i)) {
+        memcpy(page, c->pages.data + at, n);
+        return NULL;
+    }
+    if (i->ops.kv_export(i->be, &c->p, 0, id, page) != KOPI_OK) return "kv_export failed";
+    if (cf_device_scribble(d, i, c, at, n) != KOPI_OK) return "buf_write of a KV page failed";
+    if (i->ops.kv_import(i->be, &c->p, 0, id, page) != KOPI_OK) return "kv_import failed";
+    memset(page, CF_FILL, n);
+    return i->ops.kv_export(i->be, &c->p, 0, id, page) == KOPI_OK ? NULL : "kv_export after kv_import failed";
+}
+
+/* The rows of all tokens from the canonical pages. NULL: all well. */
+static const char *read_kv(struct cf_instance *i, struct cf_program *c, struct cf_device *d)
+{
+    const char *what = cf_device_pull_pages(d, i, c) == KOPI_OK ? NULL : "buf_read of the KV pages failed";
     char *page = zeros(1, c->group.page_bytes);
     for (uint32_t t = 0; t < c->n_tok && !what; t++) {
         uint32_t pos = (uint32_t)c->pos[t], len = c->group.page_len;
         int32_t id = c->page_ids[c->seq[t]][pos / len];
-        if (!own_layout(i))
-            memcpy(page, (char *)c->group.base + (uint64_t)id * c->group.page_bytes, c->group.page_bytes);
-        else if (i->ops.kv_export(i->be, &c->p, 0, id, page) != KOPI_OK) what = "kv_export failed";
+        what = read_page(i, c, d, id, page);
         for (int w = 0; w < 2; w++) {
             const struct cf_image *m = &c->kv_rows[w];
             memcpy(m->rows + t * m->row_bytes, page + c->t[c->kv[w]].off + pos % len * m->row_bytes, m->row_bytes);
         }
-        for (uint64_t b = 0; b < c->t[c->kv[0]].off && !own_layout(i); b++)
+        for (uint64_t b = 0; b < c->t[c->kv[0]].off && !what && !own_layout(i); b++)
             if ((unsigned char)page[b] != CF_FILL) what = "the page of another layer was written";
     }
     free(page);
@@ -379,7 +396,7 @@ static const char *read_kv(struct cf_instance *i, struct cf_program *c)
 static void protect_weights(struct cf_program *c, bool yes)
 {
     for (uint32_t k = 0; k < c->p.n_tensors; k++)
-        if (c->t[k].kind == KOPI_KIND_WEIGHT || c->t[k].kind == KOPI_KIND_CONST) cf_buf_read_only(&c->buf[k], yes);
+        if (c->t[k].kind == KOPI_KIND_WEIGHT || c->t[k].kind == KOPI_KIND_CONST) cf_buf_protect(&c->buf[k], yes ? CF_READ : CF_READ_WRITE);
 }
 
 /* Rounding mode and denormals as C starts with them. */
@@ -394,19 +411,22 @@ kopi_status cf_drive(struct cf_instance *i, struct cf_program *c, uint32_t nth, 
 {
     const char *what = NULL;
     void *plan = NULL;
+    struct cf_device d = {0};
     fenv_t before;
     fegetenv(&before);
     i->host.text[0] = 0;
     protect_weights(c, true);
     if (c->pages.map) cf_buf_fill(&c->pages);
     kopi_status s = import(i, c);
+    if (s == KOPI_OK) s = cf_device_begin(&d, i, c);
     grow_program(c);
     if (s == KOPI_OK && i->ops.prepare) s = i->ops.prepare(i->be, &c->p, c->first_op, c->n_ops, &plan);
     if (s != KOPI_OK) plan = NULL; /* nothing is ours to free, whatever it left there */
-    if (s == KOPI_OK) s = steps(i, c, plan, nth, split, &what);
-    if (s == KOPI_OK && !what && c->pages.map) what = read_kv(i, c);
+    if (s == KOPI_OK) s = steps(i, c, &d, plan, nth, split, &what);
+    if (s == KOPI_OK && !what && c->pages.map) what = read_kv(i, c, &d);
     if (plan) i->ops.plan_free(i->be, plan);
     shrink_program(c);
+    cf_device_end(&d, i, c);
     export(i, c);
     protect_weights(c, false);
     if (!float_state_is_plain()) what = "the floating-point state was changed";

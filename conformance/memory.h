@@ -17,7 +17,8 @@ void cf_buf_free(struct cf_buf *b);
 void cf_buf_fill(const struct cf_buf *b);
 /* No byte outside [0, used) was written since the fill. */
 bool cf_buf_intact(const struct cf_buf *b, size_t used);
-void cf_buf_read_only(const struct cf_buf *b, bool yes);
+enum cf_access { CF_NO_ACCESS, CF_READ, CF_READ_WRITE };
+void cf_buf_protect(const struct cf_buf *b, enum cf_access access);
 
 /* For a signal handler: "12 bytes past the end of a buffer of 720 bytes"; unchanged where the address lies in no
  * buffer's guard pages. */
