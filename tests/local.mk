@@ -31,3 +31,4 @@ include tests/unit/threaded.mk
 include tests/unit/jinja.mk
 endif
 include tests/abi/local.mk
+include tests/backend/local.mk

@@ -1,6 +1,7 @@
 #include "backend/exec.h"
 
 #include "backend/assign.h"
+#include "backend/device.h"
 #include "backend/import.h"
 #include "base/buf.h"
 #include "base/error.h"
@@ -36,6 +37,7 @@ struct kopi_exec {
     unsigned threads;
     char *scratch;             /* scratch_size bytes per worker */
     uint64_t scratch_size;
+    struct kopi_outputs *outputs; /* of a device that the host can't see into; else NULL */
 };
 
 /* ---- assignment ------------------------------------------------------------------------------------------------------ */
@@ -62,7 +64,7 @@ static kopi_status assign(struct kopi_exec *x, kopi_error *err)
 {
     const kopi_program *p = &x->p->p;
     struct kopi_buf missing = KOPI_BUF_INIT, filled = KOPI_BUF_INIT;
-    bool kv = main_takes_all_kv(x), visible = x->main->device.flags & KOPI_DEVICE_HOST_VISIBLE;
+    bool kv = main_takes_all_kv(x), visible = !kopi__device_is_apart(x->main);
     for (uint32_t i = 0; i < p->n_ops; i++) {
         struct call *c = &x->calls[i];
         char text[96];
@@ -141,14 +143,7 @@ static kopi_status alloc_pages(struct kopi_exec *x, kopi_kv_group *g, kopi_error
 {
     uint64_t bytes;
     if (!kopi__mul(g->page_bytes, g->n_pages, &bytes)) return kopi__nomem(err, "KV cache; lower --ctx-size");
-    if (!(x->main->device.flags & KOPI_DEVICE_HOST_VISIBLE) && x->main->ops.buf_alloc) {
-        struct kopi_guard guard;
-        kopi__guard_enter(&guard);
-        kopi_status s = x->main->ops.buf_alloc(x->main->be, bytes, 0, &g->handle, NULL);
-        s = kopi__guard_leave(&guard, x->main, "KV cache", s, err);
-        if (s != KOPI_OK) g->handle = NULL; /* as in prepare */
-        return s;
-    }
+    if (kopi__device_is_apart(x->main)) return kopi__device_alloc(x->main, bytes, "KV cache", &g->handle, err);
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return kopi__nomem(err, "KV cache; lower --ctx-size");
     g->base = base;
@@ -167,7 +162,7 @@ static void free_kv(struct kopi_exec *x)
     for (uint32_t i = 0; i < x->p->p.n_groups; i++) {
         kopi_kv_group *g = &x->p->groups[i];
         if (g->base) munmap(g->base, g->page_bytes * g->n_pages);
-        if (g->handle) x->main->ops.buf_free(x->main->be, g->handle);
+        kopi__device_free(x->main, g->handle);
         g->base = g->handle = NULL;
     }
 }
@@ -216,6 +211,7 @@ kopi_status kopi__exec_new(struct kopi_instance *main, struct kopi_instance *fal
     if (s == KOPI_OK) s = alloc_kv(x, err);
     if (s == KOPI_OK) s = import(x, g, progress, ctx, err);
     if (s == KOPI_OK) s = alloc_kernel_memory(x, err);
+    if (s == KOPI_OK && kopi__device_is_apart(main)) s = kopi__outputs_new(main, &x->outputs, err);
     if (s == KOPI_OK) s = prepare(x, err);
     if (s == KOPI_OK)
         *out = x;
@@ -229,6 +225,7 @@ void kopi__exec_free(struct kopi_exec *x)
     if (!x) return;
     for (uint32_t i = 0; i < x->n_segments; i++)
         if (x->segments[i].plan) x->main->ops.plan_free(x->main->be, x->segments[i].plan);
+    kopi__outputs_free(x->outputs);
     if (x->imported) kopi__import_free(x->main, x->p);
     free_kv(x);
     kopi__free(x->scratch);
@@ -300,10 +297,12 @@ static kopi_status run_plan(struct kopi_exec *x, const struct segment *s, const 
 kopi_status kopi__exec_run(struct kopi_exec *x, const kopi_run *run, kopi_error *err)
 {
     kopi_status s = KOPI_OK;
+    const kopi_run *theirs = run;
     if (x->data) resolve(x, run);
+    if (x->outputs) s = kopi__outputs_place(x->outputs, run, &theirs, err);
     for (uint32_t i = 0; i < x->n_segments && s == KOPI_OK; i++)
-        s = is_plan(x, &x->segments[i]) ? run_plan(x, &x->segments[i], run, err) : run_kernels(x, &x->segments[i], run, err);
-    return s;
+        s = is_plan(x, &x->segments[i]) ? run_plan(x, &x->segments[i], theirs, err) : run_kernels(x, &x->segments[i], theirs, err);
+    return s == KOPI_OK && x->outputs ? kopi__outputs_read(x->outputs, run, err) : s;
 }
 
 kopi_status kopi__exec_copy_page(struct kopi_exec *x, uint32_t group, int32_t dst, int32_t src, kopi_error *err)
@@ -314,10 +313,7 @@ kopi_status kopi__exec_copy_page(struct kopi_exec *x, uint32_t group, int32_t ds
         memcpy((char *)g->base + (uint64_t)dst * n, (char *)g->base + (uint64_t)src * n, n);
         return KOPI_OK;
     }
-    struct kopi_guard guard;
-    kopi__guard_enter(&guard);
-    kopi_status s = x->main->ops.buf_copy(x->main->be, g->handle, (uint64_t)dst * n, g->handle, (uint64_t)src * n, n);
-    return kopi__guard_leave(&guard, x->main, "page copy", s, err);
+    return kopi__device_copy(x->main, g->handle, (uint64_t)dst * n, (uint64_t)src * n, n, "page copy", err);
 }
 
 uint64_t kopi__exec_weight_bytes(const struct kopi_exec *x) { return x->weight_bytes; }

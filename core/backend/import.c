@@ -1,5 +1,6 @@
 #include "backend/import.h"
 
+#include "backend/device.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -65,6 +66,9 @@ static kopi_status import_all(struct kopi_instance *i, struct kopi__program *b, 
             if (s != KOPI_OK) return s;
         }
         b->tensors[t].handle = out.handle;
+        if (kopi__device_is_apart(i) && (out.mode == KOPI_WEIGHT_REF || uses[t].mine & ~out.roles))
+            return kopi__fail(err, KOPI_E_BACKEND, "backend %s: weight %s: not taken for all its uses, and its device can't see the file",
+                              i->plugin->desc.name, b->tensors[t].name);
         if (out.mode != KOPI_WEIGHT_REF) {
             *bytes += out.bytes;
             if (!uses[t].others && !(uses[t].mine & ~out.roles)) {

@@ -1,5 +1,6 @@
 #include "backend/instance.h"
 
+#include "backend/device.h"
 #include "base/error.h"
 #include "base/fpstate.h"
 #include "base/log.h"
@@ -158,6 +159,7 @@ kopi_status kopi__instance_new(const struct kopi_plugin_handle *p, uint32_t inde
     i->host = (kopi_host){sizeof i->host, KOPI_ABI_MINOR, s, host_log, host_fail, host_alloc, host_free, host_account, host_team,
                           host_team_size, kopi__team_barrier, host_cancelled, host_option, host_extension};
     kopi_status r = probe(s, index, err);
+    if (r == KOPI_OK) r = kopi__device_check(i, err);
     if (r == KOPI_OK) {
         struct kopi_guard g;
         kopi__guard_enter(&g);

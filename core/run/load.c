@@ -2,6 +2,7 @@
 #include "run/load.h"
 
 #include "backend/assign.h"
+#include "backend/device.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -155,7 +156,9 @@ static uint32_t context_size(const struct loading *l)
 /* Says what the context will take, and refuses what the machine has not. */
 static kopi_status check_memory(struct loading *l, const struct kopi_build *b)
 {
-    uint64_t seq, kv, rope, need, have = kopi__available_memory(), file = kopi__gguf_file_size(l->m->gguf);
+    const struct kopi_instance *i = l->m->main;
+    uint64_t seq, kv, rope, need, file = kopi__gguf_file_size(l->m->gguf);
+    uint64_t have = !kopi__device_is_apart(i) ? kopi__available_memory() : i->device.mem_free ? i->device.mem_free : UINT64_MAX;
     char t[3][40];
     if (!kopi__kv_bytes(&l->m->decoder, b, b->n_ctx, &seq) || !kopi__mul(seq, b->max_seq, &kv) ||
         !kopi__mul((uint64_t)b->n_ctx * l->m->decoder.n_rot * sizeof(float), l->m->decoder.window ? 2 : 1, &rope) ||
@@ -165,8 +168,8 @@ static kopi_status check_memory(struct loading *l, const struct kopi_build *b)
     kopi__format_bytes(file, t[1], sizeof t[1]);
     kopi__format_bytes(have, t[2], sizeof t[2]);
     if (need > have)
-        return kopi__fail(l->err, KOPI_E_NOMEM, "context size %u needs %s for the KV cache beside %s of weights, but %s are available; lower --ctx-size%s",
-                          b->n_ctx, t[0], t[1], t[2], b->max_seq > 1 ? " or --parallel" : "");
+        return kopi__fail(l->err, KOPI_E_NOMEM, "context size %u needs %s for the KV cache beside %s of weights, but %s are available%s; lower --ctx-size%s",
+                          b->n_ctx, t[0], t[1], t[2], kopi__device_is_apart(i) ? " on the device" : "", b->max_seq > 1 ? " or --parallel" : "");
     kopi__log(KOPI_LOG_INFO, "%s: %s of weights; context %u x %u sequences: KV cache %s", l->m->id, t[1], b->n_ctx, b->max_seq, t[0]);
     return KOPI_OK;
 }

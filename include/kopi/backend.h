@@ -64,7 +64,8 @@ typedef struct kopi_dim {
 } kopi_dim;
 
 enum {
-    KOPI_KIND_ACT = 0,    /* activation: lives in the arena of act_bytes at `off`, or wherever the backend likes */
+    KOPI_KIND_ACT = 0,    /* activation: lives in the arena of act_bytes at `off`, or wherever the backend likes; where `handle`
+                             is set, somebody else reads or writes it, at `off` of that buffer */
     KOPI_KIND_WEIGHT = 1, /* from the model file; data and handle as weight_import arranged */
     KOPI_KIND_CONST = 2,  /* host constant made by the core (RoPE table): data */
     KOPI_KIND_KV = 3,     /* part of a page of KV group `group`, at byte `off` of the page */
@@ -142,7 +143,8 @@ enum { KOPI_OUTPUT_LOGITS = 0, KOPI_OUTPUT_HIDDEN = 1 };
 typedef struct kopi_output {
     uint32_t struct_size, kind, dtype, n_rows;
     const int32_t *rows;              /* run tokens whose rows are wanted, ascending */
-    void *host, *handle;              /* where the rows go; one of the two */
+    void *host, *handle;              /* where the rows go: handle (a buffer of buf_alloc, from its start on) for a device that is
+                                         not HOST_VISIBLE, else host; the other is NULL */
     int64_t row_bytes;
 } kopi_output;
 
@@ -225,7 +227,9 @@ enum { KOPI_DEVICE_CPU = 0, KOPI_DEVICE_GPU = 1, KOPI_DEVICE_ACCEL = 2 };
 enum {
     KOPI_DEVICE_EXACT = 1u << 0,        /* gives exactly the bits of kopi/op.h */
     KOPI_DEVICE_REPEATABLE = 1u << 1,   /* gives its own bits again for the same call */
-    KOPI_DEVICE_HOST_VISIBLE = 1u << 2  /* works on host pointers, so the fallback can share tensors with it */
+    KOPI_DEVICE_HOST_VISIBLE = 1u << 2  /* works on host pointers, so the fallback can share tensors with it. Without it the
+                                           backend has the buf_ functions, weight_import (which takes every weight for all its
+                                           uses), prepare and execute, and supports every operation of the model */
 };
 typedef struct kopi_device {
     uint32_t struct_size, kind, flags, align;  /* align: wanted alignment of activations and pages, a power of two or 0 */
