@@ -41,9 +41,17 @@ static enum cf_verdict device_is_described(struct cf_env *e, const struct cf_tes
         return cf_failed(e, "name or detail of the device has no end");
     if (!d.name[0]) return cf_failed(e, "the device has no name");
     if (d.align & (d.align - 1)) return cf_failed(e, "align is %u, no power of two", d.align);
-    if (e->subject.plugin->device(&h.h, 10000, &d) != KOPI_E_RANGE)
-        return cf_failed(e, "device 10000 is not answered with KOPI_E_RANGE");
     return CF_PASS;
+}
+
+static enum cf_verdict devices_end(struct cf_env *e, const struct cf_test *t)
+{
+    struct cf_host h;
+    kopi_device d = {.struct_size = sizeof d};
+    (void)t;
+    cf_host_init(&h, e->subject.options, 1);
+    kopi_status s = e->subject.plugin->device(&h.h, 10000, &d);
+    return s == KOPI_E_RANGE ? CF_PASS : cf_failed(e, "device 10000 is answered with %d, not KOPI_E_RANGE", (int)s);
 }
 
 /* A kopi_device of which only `known` bytes exist: what follows must stay as it is. */
@@ -166,13 +174,39 @@ static enum cf_verdict reserved_fields(struct cf_env *e, const struct cf_test *t
     return with_change(e, fill_reserved);
 }
 
+/* ---- a host of the first version --------------------------------------------------------------------------------- */
+
+static bool just_drive(void *ctx, struct cf_env *e, struct cf_instance *i, struct cf_program *c,
+                       const struct cf_draw *d)
+{
+    (void)ctx, (void)d;
+    return cf_drive_or_fail(e, i, c, 2);
+}
+
+static enum cf_verdict short_host(struct cf_env *e, const struct cf_test *t)
+{
+    struct cf_instance i;
+    uint32_t n;
+    (void)t;
+    if (cf_open_first_host(&i, e->subject.plugin, e->subject.options, 2) != KOPI_OK)
+        return cf_failed(e, "create on a host that ends before extension: %s", i.host.text);
+    bool ok = cf_each_kind(e, &i, false, just_drive, NULL, &n);
+    cf_close(&i);
+    return ok ? CF_PASS : CF_FAIL;
+}
+
 void cf_add_abi(struct cf_list *l)
 {
     static const struct cf_test tests[] = {
-        {.name = "abi/tables", .run = tables_are_right},         {.name = "abi/device", .run = device_is_described},
-        {.name = "abi/short-device", .run = short_device},       {.name = "abi/long-device", .run = long_device},
-        {.name = "abi/unknown-ids", .run = unknown_ids},         {.name = "abi/larger-structs", .run = larger_structs},
-        {.name = "abi/reserved-fields", .run = reserved_fields},
+        {.name = "abi/tables", .run = tables_are_right},
+        {.name = "abi/device", .run = device_is_described, .needs = "abi/tables"},
+        {.name = "abi/devices-end", .run = devices_end, .needs = "abi/device"},
+        {.name = "abi/short-device", .run = short_device, .needs = "abi/device"},
+        {.name = "abi/long-device", .run = long_device, .needs = "abi/device"},
+        {.name = "abi/short-host", .run = short_host, .needs = "life/create"},
+        {.name = "abi/unknown-ids", .run = unknown_ids, .needs = "life/create"},
+        {.name = "abi/larger-structs", .run = larger_structs, .needs = "life/create"},
+        {.name = "abi/reserved-fields", .run = reserved_fields, .needs = "life/create"},
     };
     cf_list_add_all(l, tests, sizeof tests / sizeof *tests);
 }

@@ -43,4 +43,7 @@ static enum cf_verdict plans_obey(struct cf_env *e, const struct cf_test *t)
     return !ok ? CF_FAIL : n ? CF_PASS : cf_skipped(e, "no operation is claimed");
 }
 
-void cf_add_cancel(struct cf_list *l) { cf_list_add(l, &(struct cf_test){.name = "cancel/plan", .run = plans_obey}); }
+void cf_add_cancel(struct cf_list *l)
+{
+    cf_list_add(l, &(struct cf_test){.name = "cancel/plan", .run = plans_obey, .needs = "life/create"});
+}

@@ -11,6 +11,8 @@
 
 #define N(list) (sizeof(list) / sizeof *(list))
 #define PICK(k, ...) cf_pick(&(k)->random, (const uint32_t[]){__VA_ARGS__}, N(((const uint32_t[]){__VA_ARGS__})))
+/* By turns, `of` other things being had by turns faster. */
+#define TURN(k, of, ...) ((const uint32_t[]){__VA_ARGS__})[(k)->variant / (of) % N(((const uint32_t[]){__VA_ARGS__}))]
 #define LIST(...) (const int32_t[]){__VA_ARGS__}, N(((const int32_t[]){__VA_ARGS__}))
 #define OP(c, op, in, out, params) cf_op(c, op, in, out, params, sizeof *(params))
 
@@ -123,7 +125,7 @@ static void norm(struct cf_case *k, struct cf_program *c)
 {
     int64_t n = width(k), heads = PICK(k, 1, 1, 2, 7);
     c->params[0].norm = (kopi_norm_params){0};
-    uint32_t kind = PICK(k, KOPI_NORM_RMS, KOPI_NORM_LAYER);
+    uint32_t kind = TURN(k, 1, KOPI_NORM_RMS, KOPI_NORM_LAYER);
     tokens(k, c, 20);
     say(k, " n=%d heads=%d %s", (int)n, (int)heads, kind == KOPI_NORM_RMS ? "rms" : "layer");
     c->params[0].norm = (kopi_norm_params){kind, coin(k) ? 1e-5f : 1e-6f};
@@ -159,11 +161,11 @@ static int32_t linear_op(struct cf_case *k, struct cf_program *c, bool head)
         cf_op(c, KOPI_OP_QUANTIZE, LIST(x), LIST(q), NULL, 0);
         x = q;
     }
-    int32_t y = head ? cf_host_rows(c, n, cf_below(&k->random, 5)) : cf_output(c, KOPI_DTYPE_F32, n, 1, sym);
+    int32_t y = head ? cf_host_rows(c, n, TURN(k, 2, 3, 0)) : cf_output(c, KOPI_DTYPE_F32, n, 1, sym);
     cf_op(c, KOPI_OP_LINEAR, LIST(x, w, bias), LIST(y), NULL, 0);
     return y;
 }
-static void linear(struct cf_case *k, struct cf_program *c) { linear_op(k, c, PICK(k, 0, 0, 1)); }
+static void linear(struct cf_case *k, struct cf_program *c) { linear_op(k, c, TURN(k, 1, 0, 1)); }
 static void head(struct cf_case *k, struct cf_program *c)
 {
     int32_t y = linear_op(k, c, true);
@@ -175,7 +177,7 @@ static void rope(struct cf_case *k, struct cf_program *c)
 {
     int64_t n = 2 * (1 + cf_below(&k->random, 64)), heads = PICK(k, 1, 2, 5),
             n_rot = coin(k) ? n : 2 * (1 + cf_below(&k->random, (uint32_t)n / 2));
-    uint32_t pairing = PICK(k, KOPI_ROPE_INTERLEAVED, KOPI_ROPE_HALF);
+    uint32_t pairing = TURN(k, 1, KOPI_ROPE_INTERLEAVED, KOPI_ROPE_HALF);
     tokens(k, c, 20);
     say(k, " n=%d rot=%d heads=%d %s", (int)n, (int)n_rot, (int)heads,
         pairing == KOPI_ROPE_HALF ? "half" : "interleaved");
@@ -188,7 +190,7 @@ static void rope(struct cf_case *k, struct cf_program *c)
 
 static void attention(struct cf_case *k, struct cf_program *c, uint32_t window)
 {
-    uint32_t kv_heads = PICK(k, 1, 2, 3), per = PICK(k, 1, 2, 7), nk = PICK(k, 8, 64, 80, 96, 20),
+    uint32_t kv_heads = TURN(k, 1, 2, 1, 3), per = TURN(k, 1, 2, 7, 1, 2), nk = PICK(k, 8, 64, 80, 96, 20),
              nv = coin(k) ? nk : PICK(k, 16, 64, 40), page = PICK(k, 64, 64, 32, 256);
     tokens(k, c, per < 7 && kv_heads < 3 ? PICK(k, 20, 70, 300, 640) : 40);
     say(k, " kv_heads=%u x%u dim=%u/%u", kv_heads, per, nk, nv);
@@ -196,7 +198,7 @@ static void attention(struct cf_case *k, struct cf_program *c, uint32_t window)
     float scale = PICK(k, 0, 0, 1) ? 4.0f : kopi_exp(-0.5f * 4.0f);
     c->params[0].kv_write = (kopi_kv_write_params){kv_heads, nk, nv, 0};
     c->params[1].attn =
-        (kopi_attn_params){kv_heads * per, kv_heads, nk, nv, scale, PICK(k, 0, 0, 1) ? 30.0f : 0.0f, window, 0};
+        (kopi_attn_params){kv_heads * per, kv_heads, nk, nv, scale, TURN(k, 1, 0, 0, 1) ? 30.0f : 0.0f, window, 0};
     int32_t q = input(k, c, nk, kv_heads * per, KOPI_DIM_TOK), key = input(k, c, nk, kv_heads, KOPI_DIM_TOK);
     int32_t value = input(k, c, nv, kv_heads, KOPI_DIM_TOK),
             y = cf_output(c, KOPI_DTYPE_F32, nv, kv_heads * per, KOPI_DIM_TOK);
@@ -207,15 +209,15 @@ static void attention(struct cf_case *k, struct cf_program *c, uint32_t window)
 static void attn(struct cf_case *k, struct cf_program *c) { attention(k, c, 0); }
 static void window(struct cf_case *k, struct cf_program *c)
 {
-    k->dtype = PICK(k, KOPI_DTYPE_F32, KOPI_DTYPE_F16);
+    k->dtype = TURN(k, 6, KOPI_DTYPE_F32, KOPI_DTYPE_F16);
     say(k, " %s", cf_type_name(k->dtype));
-    attention(k, c, PICK(k, 1, 2, 3, 40, 256, 300));
+    attention(k, c, TURN(k, 1, 1, 2, 3, 40, 256, 300));
 }
 
 static void glu(struct cf_case *k, struct cf_program *c)
 {
     int64_t n = width(k);
-    uint32_t act = PICK(k, KOPI_ACT_SILU, KOPI_ACT_GELU_TANH, KOPI_ACT_RELU);
+    uint32_t act = TURN(k, 1, KOPI_ACT_SILU, KOPI_ACT_GELU_TANH, KOPI_ACT_RELU);
     tokens(k, c, 20);
     say(k, " n=%d %s", (int)n, act == KOPI_ACT_SILU ? "silu" : act == KOPI_ACT_GELU_TANH ? "gelu" : "relu");
     c->params[0].glu = (kopi_glu_params){act, 0};
@@ -263,19 +265,19 @@ static const uint32_t weights[] = {KOPI_DTYPE_F32,    KOPI_DTYPE_F16,  KOPI_DTYP
 static const uint32_t kv[] = {KOPI_DTYPE_F32, KOPI_DTYPE_F16}, a8[] = {KOPI_DTYPE_A8_32, KOPI_DTYPE_A8_256};
 
 static const struct cf_kind kinds[] = {
-    {"embed", embed, weights, N(weights), 1e-6f, 2},
-    {"norm", norm, NULL, 0, 1e-8f, 12},
-    {"quantize", quantize, a8, N(a8), 1e-4f, 4},
-    {"linear", linear, weights, N(weights), 5e-4f, 4},
-    {"head", head, weights, N(weights), 5e-4f, 1},
-    {"rope", rope, NULL, 0, 1e-8f, 12},
-    {"attn", attn, kv, N(kv), 1e-5f, 5},
-    {"window", window, NULL, 0, 1e-5f, 8},
-    {"glu", glu, NULL, 0, 1e-6f, 12},
-    {"add", add, NULL, 0, 1e-10f, 4},
-    {"scale", scale, NULL, 0, 1e-10f, 4},
-    {"softcap", softcap, NULL, 0, 1e-6f, 4},
-    {"gather", gather, NULL, 0, 0, 4},
+    {"embed", embed, weights, N(weights), 1e-6f, 2, NULL},
+    {"norm", norm, NULL, 0, 1e-8f, 12, NULL},
+    {"quantize", quantize, a8, N(a8), 1e-4f, 4, NULL},
+    {"linear", linear, weights, N(weights), 5e-4f, 4, "ops/quantize/%A"},
+    {"head", head, weights, N(weights), 5e-4f, 1, "ops/quantize/%A ops/linear/%W ops/softcap"},
+    {"rope", rope, NULL, 0, 1e-8f, 12, NULL},
+    {"attn", attn, kv, N(kv), 1e-5f, 5, NULL},
+    {"window", window, NULL, 0, 1e-5f, 8, "ops/attn"},
+    {"glu", glu, NULL, 0, 1e-6f, 12, NULL},
+    {"add", add, NULL, 0, 1e-10f, 4, NULL},
+    {"scale", scale, NULL, 0, 1e-10f, 4, NULL},
+    {"softcap", softcap, NULL, 0, 1e-6f, 4, NULL},
+    {"gather", gather, NULL, 0, 0, 4, NULL},
 };
 const struct cf_kind *cf_kinds(uint32_t *n)
 {
@@ -283,12 +285,34 @@ const struct cf_kind *cf_kinds(uint32_t *n)
     return kinds;
 }
 
+const char *cf_kind_test(const struct cf_kind *kind, uint32_t dtype, char *buf)
+{
+    snprintf(buf, 96, "ops/%s%s%s", kind->name, kind->types ? "/" : "", kind->types ? cf_type_name(dtype) : "");
+    return buf;
+}
+
+const char *cf_kind_needs(const struct cf_kind *kind, uint32_t dtype, char *buf)
+{
+    size_t n = 0;
+    buf[0] = 0;
+    for (const char *p = kind->needs; p && *p; p++) {
+        const char *type = p[0] != '%' ? NULL : cf_type_name(p[1] == 'A' ? kopi_activation_dtype(dtype) : dtype);
+        n += (size_t)(type ? snprintf(buf + n, 96 - n, "%s", type) : snprintf(buf + n, 96 - n, "%c", *p));
+        p += type != NULL;
+    }
+    return buf;
+}
+
+uint64_t cf_seed(uint64_t random, enum cf_values v, uint32_t variant) { return random << 8 | variant % 64 << 2 | v; }
+enum cf_values cf_seed_values(uint64_t seed) { return (enum cf_values)(seed % 4 % CF_N_VALUES); }
+
 bool cf_build(const struct cf_draw *k, struct cf_instance *i, struct cf_program *c, char *name, size_t n)
 {
     for (int x = 0; x < CF_N_X; x++) {
         struct cf_case one = {.dtype = k->dtype,
                               .values = k->values,
                               .random = {k->seed},
+                              .variant = (uint32_t)(k->seed / 4 % 64),
                               .large = k->large,
                               .x = (enum cf_x)x,
                               .name = name,

@@ -1,5 +1,6 @@
 #include "child.h"
 
+#include "clean.h"
 #include "memory.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { MOST_OUTPUT = 64 << 20 };
 
 /* ---- in the process of the test ---------------------------------------------------------------------------------- */
 
@@ -52,6 +55,7 @@ static void run_here(const struct cf_setup *s, const struct cf_test *t, struct c
                        .seed = s->seed,
                        .one_seed = s->one_seed,
                        .rounds = s->rounds,
+                       .failed = s->failed,
                        .result = r};
     r->verdict = CF_FAIL;
     r->seed = s->seed;
@@ -68,6 +72,7 @@ static void be_the_child(const struct cf_setup *s, const struct cf_test *t, stru
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setpgid(0, 0);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){MOST_OUTPUT, MOST_OUTPUT}); /* else endless output takes all memory */
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     close(output);
@@ -121,6 +126,19 @@ static void say_end(const struct cf_setup *s, struct cf_result *r, int status)
     snprintf(r->text, sizeof r->text, "%s%s%s", how, why[0] ? ": " : "", why);
 }
 
+/* The plugin had the memory of r within its reach. */
+static void make_fit(struct cf_result *r)
+{
+    if (r->verdict != CF_PASS && r->verdict != CF_SKIP) r->verdict = CF_FAIL;
+    cf_clean(r->text, sizeof r->text, false);
+    cf_clean(r->doing, sizeof r->doing, false);
+    cf_clean(r->matrix, sizeof r->matrix, true);
+    cf_clean(r->about.name, sizeof r->about.name, false);
+    cf_clean(r->about.version, sizeof r->about.version, false);
+    cf_clean(r->about.device, sizeof r->about.device, false);
+    cf_clean(r->about.detail, sizeof r->about.detail, false);
+}
+
 static void run_child(const struct cf_setup *s, const struct cf_test *t, struct cf_result *r, char *output, size_t n)
 {
     struct cf_result *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -133,9 +151,12 @@ static void run_child(const struct cf_setup *s, const struct cf_test *t, struct 
     pid_t pid = fork();
     if (pid == 0) be_the_child(s, t, shared, out);
     int status = pid > 0 ? wait_for(s, pid) : -1;
+    if (pid > 0) kill(-pid, SIGKILL); /* what it started */
     *r = *shared;
+    make_fit(r);
     say_end(s, r, status);
     read_output(out, output, n);
+    cf_clean(output, n, true);
     munmap(shared, sizeof *shared);
     close(out);
 }

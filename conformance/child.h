@@ -12,6 +12,7 @@ struct cf_setup {
     const struct cf_about *about; /* copied into each result; NULL: not known yet */
     uint64_t seed;
     bool one_seed, in_process;
+    const char *const *failed; /* as in struct cf_env */
     uint32_t rounds, limit_s;
     bool (*stop)(void); /* asked while waiting: true ends the test; may be NULL */
 };

@@ -8,7 +8,8 @@
 /* False ends the walk: the test has failed, with its text. */
 typedef bool cf_visit(void *ctx, struct cf_env *e, struct cf_instance *i, struct cf_program *c,
                       const struct cf_draw *d);
-/* Visits a program of mild values per kind (all_types: per type). Answers whether all were visited; *n: how many. */
+/* Visits a program of mild values per kind (all_types: per type), but for those whose own test has failed. Answers
+ * whether all were visited; *n: how many. */
 bool cf_each_kind(struct cf_env *e, struct cf_instance *i, bool all_types, cf_visit *visit, void *ctx, uint32_t *n);
 /* The same for every type, with so much work that threads meet in it. */
 bool cf_each_large(struct cf_env *e, struct cf_instance *i, cf_visit *visit, void *ctx, uint32_t *n);

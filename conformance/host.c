@@ -142,17 +142,32 @@ void cf_host_init(struct cf_host *h, const char *const *options, uint32_t thread
 
 /* ---- instances --------------------------------------------------------------------------------------------------- */
 
-kopi_status cf_open_starved(struct cf_instance *i, const kopi_plugin *p, const char *const *options, uint32_t threads,
-                            long fail_at)
+static kopi_status create(struct cf_instance *i, const kopi_plugin *p, long fail_at)
 {
-    memset(i, 0, sizeof *i);
     i->plugin = p;
     memcpy(&i->ops, p->ops, p->ops->struct_size < sizeof i->ops ? p->ops->struct_size : sizeof i->ops);
-    cf_host_init(&i->host, options, threads);
     i->device.struct_size = sizeof i->device;
     kopi_status s = p->device(&i->host.h, 0, &i->device);
     i->host.fail_at = fail_at;
     return s == KOPI_OK ? i->ops.create(&i->host.h, 0, &i->be) : s;
+}
+
+kopi_status cf_open_starved(struct cf_instance *i, const kopi_plugin *p, const char *const *options, uint32_t threads,
+                            long fail_at)
+{
+    memset(i, 0, sizeof *i);
+    cf_host_init(&i->host, options, threads);
+    return create(i, p, fail_at);
+}
+
+kopi_status cf_open_first_host(struct cf_instance *i, const kopi_plugin *p, const char *const *options,
+                               uint32_t threads)
+{
+    memset(i, 0, sizeof *i);
+    cf_host_init(&i->host, options, threads);
+    i->host.h.struct_size = KOPI_END_OF(kopi_host, option);
+    memset(&i->host.h.extension, CF_FILL, sizeof i->host.h.extension);
+    return create(i, p, 0);
 }
 
 kopi_status cf_open(struct cf_instance *i, const kopi_plugin *p, const char *const *options, uint32_t threads)

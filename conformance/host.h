@@ -32,6 +32,9 @@ kopi_status cf_open(struct cf_instance *i, const kopi_plugin *p, const char *con
 /* The same with the fail_at-th allocation from create on failing; 0: none. */
 kopi_status cf_open_starved(struct cf_instance *i, const kopi_plugin *p, const char *const *options, uint32_t threads,
                             long fail_at);
+/* The same on a host that ends before the fields that came after the first hosts: nothing behind is to be read. */
+kopi_status cf_open_first_host(struct cf_instance *i, const kopi_plugin *p, const char *const *options,
+                               uint32_t threads);
 void cf_close(struct cf_instance *i);
 
 #endif

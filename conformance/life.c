@@ -4,9 +4,29 @@
 #include "process.h"
 #include "quiet.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { LEAK = 16 }; /* bytes of malloc per life that are too many: the least that it gives */
+
+/* ---- one instance ------------------------------------------------------------------------------------------------ */
+
+static enum cf_verdict is_created(struct cf_env *e, const struct cf_test *t)
+{
+    struct cf_process before;
+    struct cf_instance i;
+    char what[128];
+    (void)t;
+    cf_process_look(&before);
+    kopi_status s = cf_open(&i, e->subject.plugin, e->subject.options, 2);
+    if (s != KOPI_OK && !i.host.text[0]) return cf_failed(e, "create returns %d and gives no text to fail()", (int)s);
+    if (s != KOPI_OK) return cf_failed(e, "create returns %d: %s", (int)s, i.host.text);
+    if (cf_floats_change(&before, what, sizeof what)) return cf_failed(e, "%s by create", what);
+    cf_close(&i);
+    return cf_floats_change(&before, what, sizeof what) ? cf_failed(e, "%s by destroy", what) : CF_PASS;
+}
 
 /* ---- one instance after the other -------------------------------------------------------------------------------- */
 
@@ -41,6 +61,40 @@ static bool short_lives(struct cf_env *e, int n, long *left)
     return true;
 }
 
+/* Memory of malloc that is in use, by whomever; 0 where that isn't told. */
+static size_t in_use(void)
+{
+#if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 33)
+    if (KOPI_SANITIZER == KOPI_SANITIZER_NONE) {
+        struct mallinfo2 m = mallinfo2();
+        return m.uordblks + m.hblkhd;
+    }
+#endif
+#endif
+    return 0;
+}
+
+/* What a plugin takes from malloc itself: grows with every life. The caches of malloc grow too, but not all the time.
+ */
+static enum cf_verdict malloc_stays(struct cf_env *e, bool (*live)(struct cf_env *e, long *left), int times,
+                                    const char *what)
+{
+    size_t least = SIZE_MAX;
+    for (int round = 0; round < 4 && least; round++) {
+        long left;
+        size_t before = in_use();
+        for (int k = 0; k < times; k++)
+            if (!live(e, &left)) return CF_FAIL;
+        size_t now = in_use(), grown = now > before ? now - before : 0;
+        if (grown < least) least = grown;
+    }
+    if (least < (size_t)times * LEAK) return CF_PASS;
+    return cf_failed(e, "%d times %s leave %zu bytes of malloc", times, what, least);
+}
+
+static bool short_life(struct cf_env *e, long *left) { return short_lives(e, 1, left); }
+
 static enum cf_verdict no_leaks(struct cf_env *e, const struct cf_test *t)
 {
     long left;
@@ -48,19 +102,24 @@ static enum cf_verdict no_leaks(struct cf_env *e, const struct cf_test *t)
     if (!short_lives(e, 100, &left)) return CF_FAIL;
     if (left) return cf_failed(e, "destroy after create leaves %ld allocations", left);
     if (!whole_life(e, &left)) return CF_FAIL;
-    return left ? cf_failed(e, "destroy leaves %ld allocations of a run", left) : CF_PASS;
+    if (left) return cf_failed(e, "destroy leaves %ld allocations of a run", left);
+    enum cf_verdict v = malloc_stays(e, short_life, 25, "create and destroy");
+    return v == CF_PASS ? malloc_stays(e, whole_life, 6, "a run") : v;
 }
 
 static enum cf_verdict process_stays(struct cf_env *e, const struct cf_test *t)
 {
-    struct cf_process before;
+    struct cf_process first, before;
     char what[128];
     long left;
     (void)t;
-    if (!short_lives(e, 1, &left)) return CF_FAIL; /* the first time may open what stays open */
+    cf_process_look(&first);
+    if (!short_lives(e, 1, &left)) return CF_FAIL;
     cf_process_look(&before);
+    first.files = before.files; /* the first time may open and start what stays */
+    first.threads = before.threads;
     if (!short_lives(e, 20, &left) || !whole_life(e, &left)) return CF_FAIL;
-    return cf_process_change(&before, what, sizeof what) ? cf_failed(e, "%s after destroy", what) : CF_PASS;
+    return cf_process_change(&first, what, sizeof what) ? cf_failed(e, "%s after destroy", what) : CF_PASS;
 }
 
 static enum cf_verdict is_silent(struct cf_env *e, const struct cf_test *t)
@@ -223,12 +282,13 @@ static enum cf_verdict workers_at_once(struct cf_env *e, const struct cf_test *t
 void cf_add_life(struct cf_list *l)
 {
     static const struct cf_test tests[] = {
-        {.name = "life/leaks", .run = no_leaks},
-        {.name = "life/process", .run = process_stays},
-        {.name = "life/silent", .run = is_silent},
-        {.name = "life/memory", .run = memory_runs_out},
-        {.name = "life/two-instances", .run = two_instances},
-        {.name = "life/workers", .run = workers_at_once},
+        {.name = "life/create", .run = is_created, .needs = "abi/device"},
+        {.name = "life/process", .run = process_stays, .needs = "life/create"},
+        {.name = "life/leaks", .run = no_leaks, .needs = "life/create life/process"},
+        {.name = "life/silent", .run = is_silent, .needs = "life/create"},
+        {.name = "life/memory", .run = memory_runs_out, .needs = "life/create life/leaks"},
+        {.name = "life/two-instances", .run = two_instances, .needs = "life/create"},
+        {.name = "life/workers", .run = workers_at_once, .needs = "life/create"},
     };
     cf_list_add_all(l, tests, sizeof tests / sizeof *tests);
 }

@@ -46,13 +46,17 @@ static enum cf_verdict compare(struct cf_env *e, const struct cf_test *t)
 
 void cf_add_ops(struct cf_list *l)
 {
-    uint32_t n;
+    static char needs[sizeof l->at / sizeof *l->at][160]; /* as long as the list */
+    uint32_t n, at = 0;
     const struct cf_kind *kinds = cf_kinds(&n);
     for (uint32_t k = 0; k < n; k++)
         for (uint32_t i = 0; i < (kinds[k].types ? kinds[k].n_types : 1); i++) {
-            struct cf_test t = {.run = compare, .kind = k, .type = i};
-            snprintf(t.name, sizeof t.name, "ops/%s%s%s", kinds[k].name, kinds[k].types ? "/" : "",
-                     kinds[k].types ? cf_type_name(kinds[k].types[i]) : "");
+            struct cf_test t = {.run = compare, .kind = k, .type = i, .needs = needs[at]};
+            char name[96], others[96];
+            uint32_t dtype = kinds[k].types ? kinds[k].types[i] : 0;
+            snprintf(t.name, sizeof t.name, "%s", cf_kind_test(&kinds[k], dtype, name));
+            snprintf(needs[at++], sizeof *needs, "life/create support/steady %s",
+                     cf_kind_needs(&kinds[k], dtype, others));
             cf_list_add(l, &t);
         }
 }

@@ -136,9 +136,9 @@ static enum cf_verdict answers_are_steady(struct cf_env *e, const struct cf_test
 void cf_add_support(struct cf_list *l)
 {
     static const struct cf_test tests[] = {
-        {.name = "support/matrix", .run = matrix},
-        {.name = "support/strange-types", .run = strange_types},
-        {.name = "support/steady", .run = answers_are_steady},
+        {.name = "support/matrix", .run = matrix, .needs = "life/create"},
+        {.name = "support/strange-types", .run = strange_types, .needs = "life/create"},
+        {.name = "support/steady", .run = answers_are_steady, .needs = "life/create"},
     };
     cf_list_add_all(l, tests, sizeof tests / sizeof *tests);
 }

@@ -28,8 +28,9 @@ struct cf_env {
     const char *path, *reference_path; /* shared objects */
     struct cf_side subject, reference; /* plugin NULL in tests that load for themselves */
     uint64_t seed;
-    bool one_seed;   /* seed is that of one random program */
-    uint32_t rounds; /* how much is drawn */
+    bool one_seed;             /* seed is that of one random program */
+    uint32_t rounds;           /* how much is drawn */
+    const char *const *failed; /* names of the tests that have not passed, NULL-terminated; or NULL */
     struct cf_result *result;
 };
 
@@ -38,7 +39,8 @@ struct cf_test {
     enum cf_verdict (*run)(struct cf_env *e, const struct cf_test *t);
     /* The process starts without a plugin: the test loads it. */
     bool bare;
-    /* Beginnings of names, separated by blanks: says nothing new where one of those tests failed, and is skipped. */
+    /* Beginnings of names, separated by blanks: runs behind those tests, says nothing new where one of them failed, and
+     * is skipped then. */
     const char *needs;
     uint32_t kind, type; /* of tests of operations: index of cf_kinds, of its types */
 };

@@ -46,6 +46,7 @@ void cf_floats(struct cf_random *r, enum cf_values v, float *x, size_t n)
         if (v == CF_WIDE) x[i] = x[i] * power_of_two((int)cf_below(r, 61) - 40);
         if (v == CF_EDGE && cf_below(r, rare) == 0) x[i] = edge(r);
     }
+    if (v == CF_EDGE && n && cf_below(r, 2)) x[cf_below(r, (uint32_t)n)] = kopi_bits_f32(0x7fc00000u);
 }
 
 static const struct cf_weight_type types[] = {

@@ -32,3 +32,4 @@ include tests/unit/jinja.mk
 endif
 include tests/abi/local.mk
 include tests/backend/local.mk
+include tests/backend/broken/local.mk
