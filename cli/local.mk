@@ -1,7 +1,8 @@
 # The command is linked with the core itself: it shows what the public interface does not (files, programs, kernels).
 bin_PROGRAMS += kopi
 kopi_SOURCES = \
-	cli/check.h cli/check_file.c cli/check_file.h cli/check_model.c cli/check_report.c cli/check_report.h cli/cli.h cli/cmd_backends.c cli/cmd_backends_new.c \
+	cli/bench_report.c cli/bench_report.h cli/check.h cli/check_file.c cli/check_file.h cli/check_model.c \
+	cli/check_report.c cli/check_report.h cli/cli.h cli/cmd_backends.c cli/cmd_backends_new.c \
 	cli/cmd_check.c cli/cmd_bench.c cli/cmd_config.c cli/cmd_inspect.c cli/cmd_logits.c cli/cmd_perplexity.c \
 	cli/cmd_run.c cli/cmd_tokenize.c cli/commands.c cli/commands.h cli/common.c cli/main.c cli/npy.c cli/npy.h \
 	cli/options.c cli/repl.c cli/repl.h cli/template.h
