@@ -37,7 +37,7 @@ static const struct {
     const char *name;
     void (*add[2])(struct cf_list *l);
 } all_groups[] = {{"load", {cf_add_load}},      {"abi", {cf_add_abi}},
-                  {"life", {cf_add_life}},      {"ops", {cf_add_ops}},
+                  {"life", {cf_add_life}},      {"ops", {cf_add_ops, cf_add_own_types}},
                   {"model", {check_add_model}}, {"cancel", {cf_add_cancel, check_add_cancel}},
                   {"support", {cf_add_support}}};
 enum { N_GROUPS = sizeof all_groups / sizeof *all_groups };

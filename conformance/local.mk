@@ -7,6 +7,7 @@ libconformance_la_SOURCES = \
 	conformance/draws.h conformance/drive.c conformance/drive.h conformance/elf.c \
 	conformance/elf.h conformance/host.c conformance/host.h conformance/life.c conformance/load.c \
 	conformance/load_tests.c conformance/memory.c conformance/memory.h conformance/ops_tests.c conformance/order.c conformance/order.h \
+	conformance/own_types.c \
 	conformance/process.c conformance/process.h conformance/program.c conformance/program.h conformance/quiet.c \
 	conformance/quiet.h conformance/support_tests.c conformance/test.c conformance/test.h conformance/tinygguf.c \
 	conformance/tinygguf.h conformance/values.c conformance/values.h

@@ -156,6 +156,19 @@ int32_t cf_weight(struct cf_program *c, uint32_t dtype, int64_t k, int64_t n)
     return i;
 }
 
+int32_t cf_own_weight(struct cf_program *c, const kopi_dtype_info *d, int64_t k, int64_t n)
+{
+    const kopi_dim dim[2] = {{k, 0, 0}, {n, 0, 0}};
+    int32_t i = add(c, KOPI_KIND_WEIGHT, KOPI_DTYPE_F32, 2, dim, "weight");
+    kopi_tensor *t = &c->t[i];
+    t->dtype = d->id;
+    t->nb[0] = d->block_bytes;
+    t->nb[1] = k / d->block_len * d->block_bytes;
+    t->nb[2] = t->nb[3] = t->nb[1] * n;
+    give_memory(c, i, 32);
+    return i;
+}
+
 int32_t cf_vector(struct cf_program *c, int64_t n)
 {
     int32_t i = add(c, KOPI_KIND_WEIGHT, KOPI_DTYPE_F32, 1, &(kopi_dim){n, 0, 0}, "vector");

@@ -58,6 +58,12 @@ static enum cf_verdict matrix(struct cf_env *e, const struct cf_test *t)
         all += n;
     }
     cf_close(&i);
+    const kopi_plugin *p = e->subject.plugin;
+    for (uint32_t k = 0; k < p->n_dtypes; k++, all++) { /* ops/own-types says whether they are of use */
+        add(e, k ? " " : "own types: ");
+        add(e, ((const kopi_dtype_info *)(const void *)((const char *)p->dtypes + (size_t)k * p->dtype_stride))->name);
+    }
+    if (p->n_dtypes) add(e, "\n");
     return all ? CF_PASS : cf_failed(e, "no operation is claimed");
 }
 

@@ -65,6 +65,7 @@ void cf_add_load(struct cf_list *l); /* opening the shared object */
 void cf_add_abi(struct cf_list *l);  /* structs, ids, versions */
 void cf_add_life(struct cf_list *l); /* create to destroy, memory, threads, several at once */
 void cf_add_ops(struct cf_list *l);  /* every operation and type against the reference */
+void cf_add_own_types(struct cf_list *l); /* weight types that the backend brings; part of ops */
 void cf_add_cancel(struct cf_list *l);
 void cf_add_support(struct cf_list *l); /* what is claimed */
 

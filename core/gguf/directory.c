@@ -39,6 +39,9 @@ static kopi_status unknown_type(const struct kopi_gguf_reader *r, const struct k
         if (removed[i].id == t->dtype)
             return kopi__gguf_fail(r, "tensor \"%s\" has type %u (%s), which was removed from the format", t->name,
                                    t->dtype, removed[i].name);
+    if (t->dtype >= KOPI_DTYPE_VENDOR_FIRST && t->dtype <= KOPI_DTYPE_VENDOR_LAST)
+        return kopi__gguf_fail(r, "tensor \"%s\" has type %u (0x%08x), a type that a backend brings: choose that backend (-b NAME)",
+                               t->name, t->dtype, t->dtype);
     return kopi__gguf_fail(r, "tensor \"%s\" has type %u, which neither kopi nor the backend knows", t->name, t->dtype);
 }
 
@@ -87,6 +90,7 @@ static kopi_status set_size(const struct kopi_gguf_reader *r, struct kopi_gguf_t
 {
     struct block b;
     if (!find_block(r->g, t->dtype, &b)) return unknown_type(r, t);
+    t->block_bytes = b.bytes;
     if (t->ne[0] % b.len)
         return kopi__gguf_fail(r, "tensor \"%s\" has rows of %lld values, %s needs a multiple of %u", t->name,
                                (long long)t->ne[0], b.name, b.len);

@@ -36,7 +36,7 @@ struct kopi_gguf_tensor {
     uint64_t size;        /* bytes, without padding */
     const uint8_t *data;  /* in the mapping (or the private copy), aligned to general.alignment */
     uint32_t part;        /* which file of a split model */
-    uint32_t reserved;
+    uint32_t block_bytes; /* of dtype */
     uint64_t file_offset; /* of data in that file */
 };
 

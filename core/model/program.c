@@ -143,7 +143,7 @@ int32_t kopi__tensor_weight(struct kopi__program *b, const struct kopi_gguf_tens
     for (uint32_t i = 0; i < 4; i++) t.dim[i].n = g->ne[i];
     uint64_t rows = (uint64_t)g->ne[1] * (uint64_t)g->ne[2] * (uint64_t)g->ne[3];
     t.nb[1] = (int64_t)(g->size / rows);
-    t.nb[0] = block_bytes(g->dtype) ? block_bytes(g->dtype) : t.nb[1]; /* a plugin's own type: rows only */
+    t.nb[0] = g->block_bytes;
     for (uint32_t i = 2; i < 4; i++) t.nb[i] = t.nb[i - 1] * g->ne[i - 1];
     t.data = (void *)(uintptr_t)g->data;
     return add_tensor(b, &t, g);

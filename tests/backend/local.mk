@@ -16,6 +16,15 @@ tests_backend_kopi_fake_canonical_la_SOURCES = $(FAKE_SOURCES)
 tests_backend_kopi_fake_canonical_la_CPPFLAGS = -I$(top_srcdir)/include -DFAKE_CANONICAL
 tests_backend_kopi_fake_canonical_la_LDFLAGS = $(FAKE_LDFLAGS)
 tests_backend_kopi_fake_canonical_la_LIBADD = $(FAKE_LIBADD)
+
+# A backend with a weight type of its own.
+check_LTLIBRARIES += tests/backend/kopi-toy-type.la
+tests_backend_kopi_toy_type_la_SOURCES = tests/backend/toy-type.c
+tests_backend_kopi_toy_type_la_CPPFLAGS = -I$(top_srcdir)/include
+tests_backend_kopi_toy_type_la_CFLAGS = $(AM_CFLAGS)
+tests_backend_kopi_toy_type_la_LDFLAGS = $(FAKE_LDFLAGS)
+tests_backend_kopi_toy_type_la_LIBADD = $(LIBM)
+
 if HAVE_CHECK
 check_PROGRAMS += tests/backend/test_device
 TESTS += tests/backend/test_device
@@ -25,6 +34,6 @@ tests_backend_test_device_CFLAGS = $(TEST_CFLAGS)
 tests_backend_test_device_LDADD = $(TINY_LIBS) $(TEST_LIBS)
 endif
 if HAVE_PYTHON3
-TESTS += tests/backend/conforms.py
+TESTS += tests/backend/conforms.py tests/backend/toy_type.py
 endif
-EXTRA_DIST += tests/backend/conforms.py
+EXTRA_DIST += tests/backend/conforms.py tests/backend/toy_type.py

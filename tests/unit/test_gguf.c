@@ -226,7 +226,7 @@ START_TEST(plugin_types)
     const char *path = in_dir("p.gguf");
     gguf_write(&b, path);
     kopi__buf_free(&b);
-    open_fails(path, KOPI_E_MODEL, "tensor \"t\" has type 1073741829, which neither kopi nor the backend knows");
+    open_fails(path, KOPI_E_MODEL, "tensor \"t\" has type 1073741829 (0x40000005), a type that a backend brings: choose that backend (-b NAME)");
     kopi_dtype_info types[2] = {{sizeof types[0], KOPI_DTYPE_VENDOR_FIRST, "ACME_1", 8, 1, NULL},
                                 {sizeof types[0], KOPI_DTYPE_VENDOR_FIRST + 5, "ACME_Q3", 16, 10, NULL}};
     struct kopi_gguf *g;
