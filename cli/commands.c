@@ -24,6 +24,7 @@ const struct cli_command cli_commands[] = {
     {"logits", NULL, "logits of given ids as a .npy file", cli_logits_options, COMPUTE, cli_logits},
     {"perplexity", NULL, "perplexity of a text", cli_perplexity_options, COMPUTE, cli_perplexity},
     {"bench", NULL, "speed of prompt processing and generation", cli_bench_options, COMPUTE, cli_bench},
+    {"profile", NULL, "where the time of a short run goes, by operation", cli_profile_options, COMPUTE, cli_profile},
     {"backends", "[info NAME | check FILE-or-NAME | new NAME DIR]", "backends that are found, or one; a test of one; the start of one",
      cli_backends_options, COMPUTE, cli_backends},
     {"config", "check|print|schema|init", "validate, show or start a configuration", cli_config_options, ALL, cli_config_command},

@@ -11,6 +11,7 @@ CLI_COMMAND(tokenize, cli_tokenize);
 CLI_COMMAND(logits, cli_logits);
 CLI_COMMAND(perplexity, cli_perplexity);
 CLI_COMMAND(bench, cli_bench);
+CLI_COMMAND(profile, cli_profile);
 CLI_COMMAND(backends, cli_backends);
 CLI_COMMAND(config, cli_config_command);
 #undef CLI_COMMAND

@@ -1,12 +1,11 @@
-/* cli/npy.h - a NumPy .npy file of float32 rows, written as they come. A regular file appears under its name only when it is
- * complete; nothing of an older one is lost before that. */
+/* cli/npy.h - a NumPy .npy file of float32 rows, written as they come. */
 #ifndef KOPI_CLI_NPY_H
 #define KOPI_CLI_NPY_H
 
+#include "outfile.h"
 #include <stdint.h>
-#include <stdio.h>
 
-struct npy { FILE *f; char *path, *temp; };
+struct npy { struct outfile out; };
 
 /* All return 0 or an exit code after a message. */
 int npy_open(struct npy *n, const char *path, uint64_t rows, uint64_t columns);

@@ -5,6 +5,8 @@
 #include "base/fpstate.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sys.h"
+#include <kopi/ext/draft/trace.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -84,10 +86,24 @@ static const char *host_option(void *ctx, const char *key)
     const struct state *s = ctx;
     return s->pub.env.option && key ? s->pub.env.option(s->pub.env.option_ctx, name_of(s), key) : NULL;
 }
+
+static int32_t trace_on(void *ctx) { return ((const struct state *)ctx)->pub.trace != NULL; }
+static uint64_t trace_now(void *ctx)
+{
+    (void)ctx;
+    return kopi__now_ns();
+}
+static void trace_span(void *ctx, uint32_t ith, uint64_t begin, uint64_t end, const uint32_t *ops, uint32_t n_ops)
+{
+    const struct state *s = ctx;
+    if (s->pub.trace && ops) kopi__trace_span(s->pub.trace, ith, begin, end, ops, n_ops);
+}
+
 static const void *host_extension(void *ctx, const char *id)
 {
-    (void)ctx, (void)id;
-    return NULL;
+    static const kopi_ext_trace trace = {sizeof trace, 0, trace_on, trace_now, trace_span};
+    (void)ctx;
+    return id && !strcmp(id, KOPI_EXT_TRACE) ? &trace : NULL;
 }
 
 /* ---- guard ----------------------------------------------------------------------------------------------------------- */

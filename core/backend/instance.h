@@ -3,6 +3,7 @@
 #define KOPI_CORE_BACKEND_INSTANCE_H
 
 #include "backend/plugin.h"
+#include "backend/trace.h"
 #include "base/team.h"
 
 /* What an instance gets of the world. All pointers are borrowed and outlive it. */
@@ -21,6 +22,7 @@ struct kopi_instance {
     kopi_host host;
     struct kopi_instance_env env;
     unsigned threads;                    /* team size that the plugin sees */
+    struct kopi_trace *trace;            /* that is taken at present, or NULL; changes between steps only */
     void *be;
 };
 

@@ -38,7 +38,7 @@ kopi_cpu_threaded_la_SOURCES = plugins/cpu-threaded/graph.c plugins/cpu-threaded
 	plugins/cpu-threaded/kv.h plugins/cpu-threaded/plan.c plugins/cpu-threaded/plan.h plugins/cpu-threaded/plugin.c \
 	plugins/cpu-threaded/run.c plugins/cpu-threaded/schedule.c plugins/cpu-threaded/schedule.h plugins/cpu-threaded/step_attn.c \
 	plugins/cpu-threaded/step_linear.c plugins/cpu-threaded/step_rows.c plugins/cpu-threaded/threaded.h \
-	plugins/cpu-threaded/weights.c
+	plugins/cpu-threaded/trace.c plugins/cpu-threaded/trace.h plugins/cpu-threaded/weights.c
 kopi_cpu_threaded_la_CPPFLAGS = $(KT_CPPFLAGS) -DKT_VERSION='"$(VERSION)"'
 kopi_cpu_threaded_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -export-symbols-regex '^kopi_plugin_v1$$'
 kopi_cpu_threaded_la_LIBADD = $(KT_KERNELS) $(LIBM)

@@ -32,6 +32,7 @@ struct kt_worker {
     struct kt_range tile;                        /* rows that private values hold */
     char *private;
     float *scratch;
+    const kopi_ext_trace *trace; /* NULL: none is taken */
     kopi_status status;
 };
 

@@ -1,5 +1,6 @@
 /* execute: one region of the team; every worker walks the steps of the two sections. */
 #include "plan.h"
+#include "trace.h"
 
 #include <string.h>
 
@@ -56,7 +57,10 @@ static void do_step(struct kt_worker *w, const struct kt_step *s, struct kt_rang
     };
     const kopi_host *host = w->plan->kt->host;
     if (w->status == KOPI_OK && host->cancelled(host->ctx)) w->status = KOPI_E_CANCELLED;
-    if (w->status == KOPI_OK) run[s->kind](w, s, r);
+    if (w->status != KOPI_OK) return;
+    uint64_t begin = w->trace ? w->trace->now(host->ctx) : 0;
+    run[s->kind](w, s, r);
+    if (w->trace) kt_trace_step(w, s, begin);
 }
 
 /* Steps [i, end), all split by rows and without a barrier between them: tile after tile, so that a tile's values stay in the
@@ -96,6 +100,7 @@ static void do_section(struct kt_worker *w, uint32_t section, uint32_t n_rows)
 
 struct region {
     const struct kt_plan *plan;
+    const kopi_ext_trace *trace;
     const kopi_run *run;
     const struct kt_sched *sched[KT_N_SECTIONS];
     uint32_t n_rows[KT_N_SECTIONS];
@@ -107,7 +112,7 @@ static kopi_status work(void *arg, uint32_t ith, uint32_t nth, kopi_team *team)
     const struct kt_plan *p = r->plan;
     char *private = p->private + ith * p->private_bytes;
     struct kt_worker w = {.plan = p, .run = r->run, .team = team, .ith = ith, .nth = nth, .sched = {r->sched[0], r->sched[1]},
-                          .private = private, .scratch = (float *)(void *)(private + p->scratch_at)};
+                          .private = private, .scratch = (float *)(void *)(private + p->scratch_at), .trace = r->trace};
     if (r->n_rows[KT_WANTED]) w.wanted = kopi_output_at(r->run, 0)->rows;
     do_section(&w, KT_TOKENS, r->n_rows[KT_TOKENS]);
     if (r->n_rows[KT_WANTED] && r->sched[KT_WANTED]->n_steps) {
@@ -133,5 +138,6 @@ kopi_status kt_execute(void *be, void *plan, const kopi_run *run)
     if (run->n_tok > prog->max_tok || r.n_rows[KT_WANTED] > prog->max_out)
         return kt->host->fail(kt->host->ctx, KOPI_E_INVALID, "a run has more tokens or outputs than was prepared for");
     for (uint32_t s = 0; s < KT_N_SECTIONS; s++) r.sched[s] = &p->sched[s][policy_of(p, r.n_rows[s])];
+    if (kt->trace && kt->trace->on(kt->host->ctx)) r.trace = kt->trace;
     return kt->host->team(kt->host->ctx, work, &r);
 }

@@ -1,0 +1,15 @@
+/* cli/outfile.h - a file that the user asked for. A regular one appears under its name only when it is complete, and nothing of
+ * an older one is lost before that; devices and pipes are written directly; "-" is standard output. */
+#ifndef KOPI_CLI_OUTFILE_H
+#define KOPI_CLI_OUTFILE_H
+
+#include <stdio.h>
+
+struct outfile { FILE *f; char *path, *temp; };
+
+/* All return 0 or an exit code after a message. */
+int outfile_open(struct outfile *o, const char *path);
+int outfile_failed(const struct outfile *o);      /* says why the last write failed, by errno */
+int outfile_close(struct outfile *o, int failed); /* failed: drop what was written. Also after a failed open */
+
+#endif
