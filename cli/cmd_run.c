@@ -147,7 +147,7 @@ int cli_run(int n_args, char **args)
     }
     int code = cli_load(&engine, &model);
     if (!code) {
-        code = chat ? cli_repl(model, &(struct repl_options){system_text, raw, timings}) : one_answer(model, text, len);
+        code = chat ? cli_repl(model, &(struct repl_options){system_text, &stop, raw, timings, ignore_eos, special}) : one_answer(model, text, len);
         cli_unload(engine, model);
     }
     free(text);

@@ -1,13 +1,36 @@
-/* cli/repl.h - chat on a terminal. */
+/* cli/repl.h - chat on a terminal. One thread. */
 #ifndef KOPI_CLI_REPL_H
 #define KOPI_CLI_REPL_H
 
-#include "cli.h"
+#include "talk.h"
 
-struct repl_options { const char *system_text; bool raw, timings; };
+struct repl_options {
+    const char *system_text;
+    const struct cli_list *stop;
+    bool raw, timings, ignore_eos, special;
+};
 
-/* Reads lines until Ctrl-D or /exit; Ctrl-C stops an answer and keeps it. Returns an exit code. */
+/* Reads lines until Ctrl-D or /exit; Ctrl-C stops an answer and keeps it, or drops a line. Returns an exit code. */
 int cli_repl(kopi_model *model, const struct repl_options *o);
 void cli_show_timings(const kopi_result *r);
+
+/* ---- for repl_commands.c --------------------------------------------------------------------------------------------- */
+
+struct repl {
+    kopi_model *model;
+    const struct repl_options *options;
+    kopi_cache *cache;
+    struct talk talk;
+    kopi_result last;       /* without its text: of the last answer, for /stats */
+    size_t n_answers, n_tokens;
+    bool end;
+};
+
+/* Asks for an answer to what the talk ends with, and adds it. On failure the last message goes. */
+void repl_answer(struct repl *r);
+void repl_ask(struct repl *r, const char *text); /* adds the message, then answers */
+void repl_command(struct repl *r, const char *line); /* "/name argument" */
+/* The text that the user wrote in $VISUAL or $EDITOR, begun with `text`; NULL after a message. Freed by free(). */
+char *repl_edit(const char *text);
 
 #endif

@@ -1,0 +1,131 @@
+#include "lines.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_LIBEDIT
+#include <histedit.h>
+#include <sys/stat.h>
+
+enum { KEPT = 1000 }; /* lines of history */
+
+static EditLine *editor;
+static History *history_list;
+static const char *prompt_text = "";
+static char *history_path;
+
+static char *prompt(EditLine *el)
+{
+    (void)el;
+    return (char *)(uintptr_t)prompt_text;
+}
+
+/* The folder is made here, with one level above it: ~/.local/state/kopi. NULL: no home, no history. */
+static char *find_history(void)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char *base = NULL, *folder = NULL, *path = NULL;
+    if (state && state[0] == '/') {
+        base = strdup(state);
+    } else if (home && home[0] == '/') {
+        if (asprintf(&base, "%s/.local/state", home) < 0) base = NULL;
+    }
+    if (base && asprintf(&folder, "%s/kopi", base) < 0) folder = NULL;
+    if (folder) {
+        mkdir(base, 0700);
+        mkdir(folder, 0700);
+        if (asprintf(&path, "%s/history", folder) < 0) path = NULL;
+    }
+    free(folder);
+    free(base);
+    return path;
+}
+
+void lines_open(void)
+{
+    HistEvent ev;
+    setlocale(LC_CTYPE, "C.UTF-8"); /* so that characters of several bytes are edited as one; numbers stay as they are */
+    history_list = history_init();
+    editor = el_init("kopi", stdin, stdout, stderr);
+    if (!editor || !history_list) {
+        lines_close();
+        return;
+    }
+    history(history_list, &ev, H_SETSIZE, KEPT);
+    history(history_list, &ev, H_SETUNIQUE, 1);
+    el_set(editor, EL_PROMPT, prompt);
+    el_set(editor, EL_EDITOR, "emacs");
+    el_set(editor, EL_SIGNAL, 0);
+    el_set(editor, EL_HIST, history, history_list);
+    el_source(editor, NULL); /* the user's ~/.editrc */
+    history_path = find_history();
+    if (history_path) history(history_list, &ev, H_LOAD, history_path);
+}
+
+void lines_close(void)
+{
+    HistEvent ev;
+    if (editor && history_path) history(history_list, &ev, H_SAVE, history_path);
+    if (editor) el_end(editor);
+    if (history_list) history_end(history_list);
+    free(history_path);
+    editor = NULL;
+    history_list = NULL;
+    history_path = NULL;
+}
+
+static enum lines_status read_edited(const char *text, char **line)
+{
+    HistEvent ev;
+    int n;
+    prompt_text = text;
+    errno = 0;
+    const char *got = el_gets(editor, &n);
+    if (!got || n <= 0) {
+        bool interrupted = n < 0 && errno == EINTR;
+        el_reset(editor);
+        if (interrupted) putchar('\n');
+        return interrupted ? LINES_INTERRUPTED : LINES_END;
+    }
+    *line = strndup(got, strcspn(got, "\n"));
+    if (!*line) return LINES_FAILED;
+    if (**line) history(history_list, &ev, H_ENTER, *line);
+    return LINES_OK;
+}
+#else
+static void *const editor;
+void lines_open(void) {}
+void lines_close(void) {}
+static enum lines_status read_edited(const char *text, char **line)
+{
+    (void)text, (void)line;
+    return LINES_FAILED;
+}
+#endif
+
+static enum lines_status read_plain(const char *text, char **line)
+{
+    size_t cap = 0;
+    *line = NULL;
+    fputs(text, stdout);
+    fflush(stdout);
+    errno = 0;
+    ssize_t n = getline(line, &cap, stdin);
+    if (n >= 0) {
+        if (n && (*line)[n - 1] == '\n') (*line)[n - 1] = 0;
+        return LINES_OK;
+    }
+    bool interrupted = errno == EINTR;
+    free(*line);
+    *line = NULL;
+    clearerr(stdin);
+    if (interrupted) putchar('\n');
+    return interrupted ? LINES_INTERRUPTED : LINES_END;
+}
+
+enum lines_status lines_read(const char *text, char **line) { return (editor ? read_edited : read_plain)(text, line); }

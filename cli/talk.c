@@ -1,0 +1,92 @@
+#include "talk.h"
+
+#include "outfile.h"
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool talk_add(struct talk *t, const char *role, const char *content)
+{
+    static const char *const roles[] = {"system", "user", "assistant"};
+    kopi_message *more = realloc(t->messages, (t->n + 1) * sizeof *more);
+    char *copy = strdup(content);
+    if (more) t->messages = more;
+    if (!more || !copy) {
+        free(copy);
+        cli_error(EXIT_RUN, "out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (!strcmp(role, roles[i])) role = roles[i]; /* the texts of roles are not owned */
+    t->messages[t->n++] = (kopi_message){role, copy};
+    return true;
+}
+
+void talk_cut(struct talk *t, size_t n)
+{
+    while (t->n > n) free((char *)(uintptr_t)t->messages[--t->n].content);
+    if (n) return;
+    free(t->messages);
+    t->messages = NULL;
+}
+
+bool talk_ends_with(const struct talk *t, const char *role) { return t->n && !strcmp(t->messages[t->n - 1].role, role); }
+
+int talk_save(const struct talk *t, const char *path)
+{
+    struct outfile out;
+    json_t *all = json_array();
+    int code = all ? 0 : cli_error(EXIT_RUN, "out of memory");
+    for (size_t i = 0; i < t->n && !code; i++)
+        if (json_array_append_new(all, json_pack("{s:s, s:s}", "role", t->messages[i].role, "content", t->messages[i].content)))
+            code = cli_error(EXIT_RUN, "message %zu is not UTF-8, so it can't be saved as JSON", i + 1);
+    if (!code) {
+        code = outfile_open(&out, path);
+        if (!code && (json_dumpf(all, out.f, JSON_INDENT(2)) || fputc('\n', out.f) == EOF)) code = outfile_failed(&out);
+        code = outfile_close(&out, code);
+    }
+    json_decref(all);
+    return code;
+}
+
+static bool is_role(const char *role)
+{
+    return role && (!strcmp(role, "system") || !strcmp(role, "user") || !strcmp(role, "assistant"));
+}
+
+static int read_messages(struct talk *t, const json_t *all, const char *path)
+{
+    size_t i;
+    const json_t *one;
+    if (!json_is_array(all)) return cli_error(EXIT_RUN, "%s: wanted an array of messages", path);
+    json_array_foreach(all, i, one) {
+        const char *role = json_string_value(json_object_get(one, "role")), *text = json_string_value(json_object_get(one, "content"));
+        if (!is_role(role) || !text)
+            return cli_error(EXIT_RUN, "%s: message %zu: wanted \"role\": \"system\", \"user\" or \"assistant\" and a text as \"content\"",
+                             path, i + 1);
+        if (!strcmp(role, "system") && i) return cli_error(EXIT_RUN, "%s: message %zu: only the first may be of the system", path, i + 1);
+        if (!talk_add(t, role, text)) return EXIT_RUN;
+    }
+    return 0;
+}
+
+int talk_load(struct talk *t, const char *path)
+{
+    struct talk fresh = {0};
+    size_t n;
+    json_error_t e;
+    char *text = cli_read_file(path, &n);
+    if (!text) return EXIT_RUN;
+    json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
+    free(text);
+    int code = all ? read_messages(&fresh, all, path) : cli_error(EXIT_RUN, "%s:%d:%d: %s", path, e.line, e.column, e.text);
+    json_decref(all);
+    if (code) {
+        talk_cut(&fresh, 0);
+        return code;
+    }
+    talk_cut(t, 0);
+    *t = fresh;
+    return 0;
+}

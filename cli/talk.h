@@ -1,0 +1,21 @@
+/* cli/talk.h - the messages of a chat, and the file that keeps them. One thread. */
+#ifndef KOPI_CLI_TALK_H
+#define KOPI_CLI_TALK_H
+
+#include "cli.h"
+
+struct talk {
+    kopi_message *messages; /* texts are its own */
+    size_t n;
+};
+
+bool talk_add(struct talk *t, const char *role, const char *content); /* false after a message: no memory */
+void talk_cut(struct talk *t, size_t n); /* keeps the first n */
+bool talk_ends_with(const struct talk *t, const char *role);
+
+/* A JSON array of {"role": ..., "content": ...}, as in the messages of the OpenAI API. 0 or an exit code after a message; a
+ * file that can't be read leaves the talk as it is. */
+int talk_save(const struct talk *t, const char *path);
+int talk_load(struct talk *t, const char *path);
+
+#endif

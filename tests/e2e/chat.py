@@ -1,0 +1,162 @@
+"""A chat on a terminal: lines with editing, every command, Ctrl-C and Ctrl-D, on a pseudo-terminal."""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+from models import TINY, tiny  # noqa: E402
+from report import KOPI, PLUGINS, SANITIZED, check, finish  # noqa: E402
+
+MODEL = tiny(next(m for m in TINY if m.startswith("llama")))
+PATIENCE = 60 if SANITIZED else 20  # seconds to wait for an output
+
+
+class Chat:
+    """kopi run on a terminal of its own; everything that it printed, without terminal codes, is in `text`."""
+
+    def __init__(self, home, *args):
+        self.text = ""
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.environ.update(HOME=home, XDG_STATE_HOME=f"{home}/state", TERM="xterm", EDITOR=f"{home}/editor")
+            os.environ.pop("VISUAL", None)
+            os.execv(KOPI, [KOPI, "run", "--plugin-dir", PLUGINS, "-b", "cpu", "-m", str(MODEL), "-n", "6", "--temp", "0", *args])
+
+    def read(self, seconds=0.05):
+        if select.select([self.terminal], [], [], seconds)[0]:
+            try:
+                piece = os.read(self.terminal, 65536).decode(errors="replace")
+            except OSError:  # the other side is gone
+                return False
+            self.text += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", piece).replace("\r", "")
+        return True
+
+    def wait(self, words, what):
+        """Until words appear behind what was there."""
+        end, start = time.monotonic() + PATIENCE, getattr(self, "seen", 0)
+        while words not in self.text[start:] and time.monotonic() < end and self.read():
+            pass
+        at = self.text.find(words, start)
+        check(at >= 0, what, f"no {words!r} in {self.text[start:]!r}")
+        self.seen = at + len(words) if at >= 0 else len(self.text)
+        return at >= 0
+
+    def type(self, keys):
+        os.write(self.terminal, keys.encode())
+
+    def line(self, text, expect=None, what=None):
+        self.type(text + "\n")
+        if expect:
+            self.wait(expect, what or text)
+        self.wait("> ", f"prompt after {text!r}")
+
+    def end(self, what, code):
+        end = time.monotonic() + PATIENCE
+        while self.read() and time.monotonic() < end:
+            pass
+        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.terminal)
+        check(status == code, what, f"exit {status}: {self.text[-300:]!r}")
+
+
+def start(home, *args):
+    chat = Chat(home, *args)
+    chat.wait("> ", "the first prompt")
+    return chat
+
+
+def check_commands(home):
+    saved = Path(home) / "talk.json"
+    chat = start(home)
+    chat.line("/help", "/stats", "/help lists the commands")
+    chat.line("/stats", "no answer yet")
+    chat.line("/regen", "no message")
+    chat.line("/nonsense", "no command /nonsense")
+    chat.line("/set top_k 7")
+    chat.line("/set min_p=2", "min_p", "a value out of range is refused")
+    chat.line("/set wrong 1", 'no setting "wrong"')
+    chat.line("/show", "top_k              7", "/set changes, /show shows")
+    chat.line("hello there")
+    chat.line("/stats", "1 answers", "/stats counts")
+    chat.line(f"/save {saved}", "2 messages in")
+    messages = json.loads(saved.read_text())
+    check([m["role"] for m in messages] == ["user", "assistant"] and messages[0]["content"] == "hello there", "/save", str(messages))
+    chat.line("/regen")
+    chat.line(f"/save {saved}", "2 messages in")
+    check(json.loads(saved.read_text()) == messages, "/regen gives the same at temperature 0")
+    chat.line("/undo")
+    chat.line("/show", "messages    0", "/undo takes both back")
+    chat.line(f"/load {saved}", "2 messages from")
+    chat.line("/system be brief")
+    chat.line("/show", "system      be brief")
+    chat.line("/clear")
+    chat.line("/show", "messages    1", "/clear keeps the system message")
+    saved.write_text('[{"role": "user"}]')
+    chat.line(f"/load {saved}", "message 1", "a bad file is named")
+    chat.line("/load /nowhere/x", "/nowhere/x")
+    chat.line("/save /nowhere/x", "/nowhere/x")
+    chat.line("/show", "messages    1", "and changes nothing")
+    chat.line("/edit begun", "begun and ended", "/edit sends what the editor wrote")
+    chat.type('"""one\n')
+    chat.wait(". ", "a block goes on")
+    chat.line('two"""')
+    chat.line(f"/save {saved}")
+    check(any(m["content"] == "one\ntwo" for m in json.loads(saved.read_text())), "a message of two lines", saved.read_text())
+    chat.type("/exit\n")
+    chat.end("/exit", 0)
+
+
+def check_keys(home):
+    chat = start(home)
+    chat.type("\x04")
+    chat.end("Ctrl-D ends the chat", 0)
+    chat = start(home)
+    chat.type("half a line")
+    chat.wait("half a line", "what is typed is shown")
+    chat.type("\x03")
+    chat.wait("> ", "Ctrl-C drops the line")
+    chat.line("/show", "messages    0", "nothing of it is left")
+    chat.type("\x03")
+    chat.wait("> ", "one Ctrl-C goes on")
+    chat.type("\x03")
+    chat.end("the second Ctrl-C ends the chat", 130)
+    chat = start(home, "-n", "100000", "--ignore-eos", "-c", "4096")
+    chat.type("talk on\n")
+    time.sleep(0.5)
+    os.kill(chat.pid, signal.SIGINT)
+    chat.wait("> ", "Ctrl-C stops an answer")
+    chat.line("/show", "messages    2", "and keeps it")
+    chat.type("\x04")
+    chat.end("Ctrl-D after it", 0)
+
+
+def check_history(home):
+    history = Path(home) / "state" / "kopi" / "history"
+    if not history.exists():
+        print("skipped: history: built without libedit")
+        return
+    check("hello" in history.read_text(), "the history is kept", history.read_text()[:200])
+    chat = start(home)
+    chat.type("/show x\n")
+    chat.wait("> ", "a line to find again")
+    chat.type("\x1b[A")  # arrow up
+    chat.wait("/show x", "arrow up gives the last line")
+    chat.type("\n\x04")
+    chat.end("Ctrl-D", 0)
+
+
+with tempfile.TemporaryDirectory() as home:
+    editor = Path(home) / "editor"
+    editor.write_text('#!/bin/sh\nprintf " and ended" >>"$1"\n')
+    editor.chmod(0o755)
+    check_commands(home)
+    check_keys(home)
+    check_history(home)
+finish()
