@@ -8,6 +8,44 @@ enum { KNOWN_LEAST = KOPI_END_OF(kopi_device, align) };
 
 /* ---- tables and the device --------------------------------------------------------------------------------------- */
 
+/* Far above what a backend can mean, as the core has it: larger counts are garbage, and would be walked. */
+enum { MAX_KERNELS = 4096, MAX_TYPES = 256 };
+
+static bool kernels_are_right(struct cf_env *e, const kopi_backend_ops *o)
+{
+    if (!o->n_kernels) return true;
+    if (!o->kernels || o->kernel_stride < KOPI_END_OF(kopi_kernel, scratch) || o->n_kernels > MAX_KERNELS)
+        return cf_wrong(e, "a table of %u kernels with %u bytes each at %p; at most %d of at least %zu are possible",
+                        o->n_kernels, o->kernel_stride, (const void *)o->kernels, MAX_KERNELS,
+                        KOPI_END_OF(kopi_kernel, scratch));
+    for (uint32_t k = 0; k < o->n_kernels; k++) {
+        const kopi_kernel *row = (const void *)((const char *)o->kernels + (size_t)k * o->kernel_stride);
+        if (!row->run || !row->version || !row->op)
+            return cf_wrong(e, "row %u of the kernels lacks operation, version or function", k);
+        if (row->n_w > MAX_TYPES || row->n_a > MAX_TYPES)
+            return cf_wrong(e, "row %u of the kernels lists %u and %u types, at most %d are possible", k, row->n_w,
+                            row->n_a, MAX_TYPES);
+    }
+    return true;
+}
+
+static bool types_are_right(struct cf_env *e, const kopi_plugin *p)
+{
+    if (!p->n_dtypes) return true;
+    if (!p->dtypes || p->dtype_stride < KOPI_END_OF(kopi_dtype_info, to_f32) || p->n_dtypes > MAX_TYPES)
+        return cf_wrong(e, "a table of %u types with %u bytes each at %p; at most %d of at least %zu are possible",
+                        p->n_dtypes, p->dtype_stride, (const void *)p->dtypes, MAX_TYPES,
+                        KOPI_END_OF(kopi_dtype_info, to_f32));
+    for (uint32_t k = 0; k < p->n_dtypes; k++) {
+        const kopi_dtype_info *d = (const void *)((const char *)p->dtypes + (size_t)k * p->dtype_stride);
+        if (!d->name || !d->block_len || !d->block_bytes || !d->to_f32)
+            return cf_wrong(e, "type %u of its own lacks name, block_len, block_bytes or to_f32", k);
+        if (d->id < KOPI_DTYPE_VENDOR_FIRST || d->id > KOPI_DTYPE_VENDOR_LAST)
+            return cf_wrong(e, "type %u of its own has number 0x%08x, which is not a vendor's", k, d->id);
+    }
+    return true;
+}
+
 static enum cf_verdict tables_are_right(struct cf_env *e, const struct cf_test *t)
 {
     const kopi_plugin *p = e->subject.plugin;
@@ -16,11 +54,7 @@ static enum cf_verdict tables_are_right(struct cf_env *e, const struct cf_test *
     (void)t;
     if (n < 1 || n > 32 || strspn(p->name, "abcdefghijklmnopqrstuvwxyz0123456789_-") != n)
         return cf_failed(e, "the name is not [a-z0-9_-]{1,32}");
-    for (uint32_t k = 0; k < o->n_kernels; k++) {
-        const kopi_kernel *row = (const void *)((const char *)o->kernels + (size_t)k * o->kernel_stride);
-        if (!row->run || !row->version || !row->op)
-            return cf_failed(e, "row %u of the kernels lacks operation, version or function", k);
-    }
+    if (!kernels_are_right(e, o) || !types_are_right(e, p)) return CF_FAIL;
     if (!o->n_kernels && !o->prepare) return cf_failed(e, "neither kernels nor prepare");
     if (o->prepare && (!o->execute || !o->plan_free || !o->supports))
         return cf_failed(e, "prepare without execute, plan_free and supports");

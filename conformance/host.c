@@ -13,7 +13,7 @@ static void host_log(void *ctx, int32_t level, const char *utf8) { (void)ctx, (v
 static kopi_status host_fail(void *ctx, kopi_status code, const char *utf8)
 {
     struct cf_host *h = ctx;
-    snprintf(h->text, sizeof h->text, "%s", utf8);
+    snprintf(h->text, sizeof h->text, "%s", utf8 ? utf8 : "");
     return code;
 }
 

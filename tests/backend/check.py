@@ -106,6 +106,58 @@ def the_command(folder):
     check(missing.returncode == 5, "a file that is not there: exit status 5", missing.stderr.decode())
 
 
+# Plugins that nobody means to write, made of tests/abi/variant.c: (macros, the case that fails; None: whichever, or none).
+HOSTILE = {
+    "no-text": (['VERSION="\\xff\\xc0\\x80\\x1b[2J\\n"'], None),
+    "bad-words": (['IN_CREATE=return host->fail(host->ctx,KOPI_E_NOMEM,"\\xed\\xa0\\x80\\n\\t\\x07")'], "life/create"),
+    "no-words": (["IN_CREATE=return host->fail(host->ctx,KOPI_E_NOMEM,NULL)"], "life/create"),
+    "floods": (['IN_CREATE=for(;;)fputs("flood\\xff\\n",stdout)'], "life/create"),
+    "forks": (["IN_CREATE=if(!fork())for(;;)pause()"], None),
+    "stops": (["IN_CREATE=raise(SIGSTOP)"], "life/create"),
+    "closes": (["IN_CONSTRUCTOR=for(int i=0;i<64;i++)close(i)"], "load/process"),
+    "dies-late": (["IN_CREATE=signal(SIGALRM,SIG_DFL);ualarm(1,0)"], None),
+    "overflows": (["IN_CREATE=volatile char a[1<<30];a[0]=1"], None),
+    "many-kernels": (["OPS_FIELDS=.n_kernels=0xffffffffu"], "abi/tables"),
+    "null-kernels": (["OPS_FIELDS=.kernels=NULL"], "abi/tables"),
+    "no-stride": (["OPS_FIELDS=.kernel_stride=0"], "abi/tables"),
+    "null-kernel": (["OPS_FIELDS=.kernels=no_function"], "abi/tables"),
+    "half-plan": (["OPS_FIELDS=.prepare=prepare,.supports=supports"], "abi/tables"),
+    "type-taken": (["PLUGIN_FIELDS=.dtypes=types+1,.n_dtypes=1,.dtype_stride=sizeof*types"], "abi/tables"),
+    "type-empty": (["PLUGIN_FIELDS=.dtypes=types+2,.n_dtypes=1,.dtype_stride=sizeof*types"], "abi/tables"),
+    "types-many": (["PLUGIN_FIELDS=.dtypes=types,.n_dtypes=0xffffffffu,.dtype_stride=sizeof*types"], "abi/tables"),
+    "no-ops": (["OPS=NULL"], "load/opens"),
+    "null": (["RESULT=NULL"], "load/opens"),
+    "wild": (["RESULT=(const kopi_plugin*)8"], "load/opens"),
+    "hangs": (["IN_ENTRY=for(;;)pause()"], "load/opens"),
+    "no-device": (["DEVICE=no_device"], "abi/device"),
+}
+
+
+def hostile(folder):
+    """The tool says which case failed, ends by itself with a sound object, and leaves nothing running."""
+    for name, (macros, wanted) in HOSTILE.items():
+        path = folder / f"kopi-{name}.so"
+        done = command(*CC, *FLAGS, *SANITIZE, "-I", SOURCE / "include", "-include", "signal.h", "-include", "unistd.h", f'-DNAME="{name}"',
+                       *[f"-D{m}" for m in macros], SOURCE / "tests" / "abi" / "variant.c", "-o", path)
+        if not check(done.returncode == 0, f"{name} compiles", done.stderr.decode()[-1000:]):
+            continue
+        status, said, stderr = run_check(path, "--time-limit", 5, "--group", "load,abi,life,support", "--case",
+                                         "load/opens,load/process,load/silent,abi/tables,abi/device,life/create,life/process,support/matrix")
+        if not check(said is not None and status in (0, 6), f"{name}: exit status {status}: {stderr}"):
+            continue
+        failed = [c["case"] for c in said["cases"] if c["result"] == "fail"]
+        check(wanted is None or failed == [wanted], f"{name} fails {wanted}", str(failed))
+        left = [p for p in Path("/proc").glob("[0-9]*/maps") if str(path) in read(p)]
+        check(not left, f"{name} leaves no process", str(left))
+
+
+def read(path):
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
 def groups():
     """The backends of the build tree, in the group that costs nothing: every group is known."""
     done = command(KOPI, "backends", "check", "cpu", *PLUGINS, "--json", "--rounds", 1, "--group", "load,support")
@@ -133,6 +185,7 @@ def documented():
 with tempfile.TemporaryDirectory() as tmp:
     documented()
     the_command(Path(tmp))
+    hostile(Path(tmp))
     groups()
     matrix(Path(tmp))
 finish()

@@ -6,7 +6,8 @@ if HAVE_PYTHON3
 	PKG_CONFIG_PATH='$(DESTDIR)$(pkgconfigdir)' PYTHONDONTWRITEBYTECODE=1; export KOPI_SOURCE KOPI_BUILD KOPI \
 	PKG_CONFIG_PATH PYTHONDONTWRITEBYTECODE; unset KOPI_PLUGIN_PATH; \
 	$(PYTHON3) $(srcdir)/tests/install/demo.py installcheck-q8_0.gguf && \
-	$(PYTHON3) $(srcdir)/tests/install/guide.py --run installcheck-q8_0.gguf
+	$(PYTHON3) $(srcdir)/tests/install/guide.py --run installcheck-q8_0.gguf && \
+	KOPI_CC='$(CC)' KOPI_SANITIZED='$(SANITIZED)' $(PYTHON3) $(srcdir)/tests/backend/check.py --full
 else
 	@echo "make installcheck: not run, python3 is missing"
 endif

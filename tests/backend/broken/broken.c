@@ -44,8 +44,10 @@ static void catch_signal(int sig) { (void)sig; }
 
 static void think(void)
 {
+    static _Atomic bool done; /* once is enough to be caught, and the other cases stay short */
     clock_t begin = clock();
-    while (clock() - begin < CLOCKS_PER_SEC / 5) {}
+    while (!done && clock() - begin < CLOCKS_PER_SEC / 5) {}
+    done = true;
 }
 
 static kopi_kernel mine[N(kernels)];
