@@ -237,10 +237,10 @@ void cf_add_abi(struct cf_list *l)
         {.name = "abi/devices-end", .run = devices_end, .needs = "abi/device"},
         {.name = "abi/short-device", .run = short_device, .needs = "abi/device"},
         {.name = "abi/long-device", .run = long_device, .needs = "abi/device"},
-        {.name = "abi/short-host", .run = short_host, .needs = "life/create"},
+        {.name = "abi/short-host", .run = short_host, .needs = "life/create", .after = "ops"},
         {.name = "abi/unknown-ids", .run = unknown_ids, .needs = "life/create"},
-        {.name = "abi/larger-structs", .run = larger_structs, .needs = "life/create"},
-        {.name = "abi/reserved-fields", .run = reserved_fields, .needs = "life/create"},
+        {.name = "abi/larger-structs", .run = larger_structs, .needs = "life/create", .after = "ops"},
+        {.name = "abi/reserved-fields", .run = reserved_fields, .needs = "life/create", .after = "ops"},
     };
     cf_list_add_all(l, tests, sizeof tests / sizeof *tests);
 }

@@ -45,5 +45,5 @@ static enum cf_verdict plans_obey(struct cf_env *e, const struct cf_test *t)
 
 void cf_add_cancel(struct cf_list *l)
 {
-    cf_list_add(l, &(struct cf_test){.name = "cancel/plan", .run = plans_obey, .needs = "life/create"});
+    cf_list_add(l, &(struct cf_test){.name = "cancel/plan", .run = plans_obey, .needs = "life/create", .after = "ops"});
 }

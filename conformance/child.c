@@ -165,6 +165,8 @@ void cf_run(const struct cf_setup *s, const struct cf_test *t, struct cf_result 
 {
     memset(r, 0, sizeof *r);
     output[0] = 0;
-    if (s->in_process) run_here(s, t, r);
-    else run_child(s, t, r, output, n);
+    if (s->in_process) {
+        run_here(s, t, r);
+        make_fit(r);
+    } else run_child(s, t, r, output, n);
 }

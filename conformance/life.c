@@ -283,12 +283,12 @@ void cf_add_life(struct cf_list *l)
 {
     static const struct cf_test tests[] = {
         {.name = "life/create", .run = is_created, .needs = "abi/device"},
-        {.name = "life/process", .run = process_stays, .needs = "life/create"},
-        {.name = "life/leaks", .run = no_leaks, .needs = "life/create life/process"},
-        {.name = "life/silent", .run = is_silent, .needs = "life/create"},
-        {.name = "life/memory", .run = memory_runs_out, .needs = "life/create life/leaks"},
-        {.name = "life/two-instances", .run = two_instances, .needs = "life/create"},
-        {.name = "life/workers", .run = workers_at_once, .needs = "life/create"},
+        {.name = "life/process", .run = process_stays, .needs = "life/create", .after = "ops"},
+        {.name = "life/leaks", .run = no_leaks, .needs = "life/create life/process", .after = "ops"},
+        {.name = "life/silent", .run = is_silent, .needs = "life/create", .after = "ops"},
+        {.name = "life/memory", .run = memory_runs_out, .needs = "life/create life/leaks", .after = "ops"},
+        {.name = "life/two-instances", .run = two_instances, .needs = "life/create", .after = "ops"},
+        {.name = "life/workers", .run = workers_at_once, .needs = "life/create", .after = "ops"},
     };
     cf_list_add_all(l, tests, sizeof tests / sizeof *tests);
 }

@@ -22,6 +22,11 @@ static bool builds_on(const struct cf_test *t, const char *name)
     return listed(t->needs, name);
 }
 
+static bool comes_after(const struct cf_test *t, const char *name)
+{
+    return builds_on(t, name) || listed(t->after, name);
+}
+
 const char *cf_failed_need(const struct cf_test *t, const char *const *failed)
 {
     for (; failed && *failed; failed++)
@@ -41,7 +46,7 @@ void cf_list_order(struct cf_list *l)
         for (size_t i = 0; i < from->n; i++) {
             bool ready = !done[i];
             for (size_t k = 0; k < from->n && ready; k++)
-                ready = done[k] || k == i || !builds_on(&from->at[i], from->at[k].name);
+                ready = done[k] || k == i || !comes_after(&from->at[i], from->at[k].name);
             if (!ready) continue;
             l->at[n++] = from->at[i];
             done[i] = true;

@@ -42,6 +42,7 @@ struct cf_test {
     /* Beginnings of names, separated by blanks: runs behind those tests, says nothing new where one of them failed, and
      * is skipped then. */
     const char *needs;
+    const char *after; /* the same, but for the order alone: of tests that leave out what those found wrong */
     uint32_t kind, type; /* of tests of operations: index of cf_kinds, of its types */
 };
 

@@ -43,7 +43,7 @@ def try_one(folder, name, repaired):
     path, why = build(folder, name, repaired)
     if not path:
         return name, repaired, None, why
-    limit = 3 if name == "hangs" and not repaired else 120
+    limit = 10 if name == "hangs" and not repaired else 120
     options = ["--time-limit", limit] + ([] if FULL else ["--group", case(name).split("/")[0]])
     return name, repaired, run_check(path, *options), None
 

@@ -82,7 +82,7 @@ static kopi_status my_device(const kopi_host *host, uint32_t index, kopi_device 
     uint32_t given = out->struct_size;
     kopi_status s = device(host, index, out);
     if (s != KOPI_OK) return s;
-    if (IS(not_exact) && !HAS(not_exact)) out->flags &= ~(uint32_t)KOPI_DEVICE_EXACT;
+    if ((IS(not_exact) && !HAS(not_exact)) || IS(not_repeatable)) out->flags &= ~(uint32_t)KOPI_DEVICE_EXACT;
     if (HAS(writes_short)) memset(out->detail, 0, sizeof out->detail);
     if (HAS(writes_long) && given > sizeof *out) memset((char *)out + sizeof *out, 0, given - sizeof *out);
     return KOPI_OK;
@@ -152,6 +152,28 @@ static const char *my_describe(void *be, const kopi_program *p, const kopi_op *o
     return supports(be, p, op) ? "broken" : NULL;
 }
 
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+/* Its own copy for LINEAR. EMBED goes on reading the file's bytes, so the copy must not be said to serve it as well. */
+static kopi_status my_import(void *be, const kopi_weight *w, kopi_weight_out *out)
+{
+    const kopi_host *host = ((struct broken *)be)->cpu.host;
+    if (w->dtype != KOPI_DTYPE_F16 || !(w->roles & KOPI_ROLE_LINEAR)) return KOPI_OK;
+    out->handle = host->alloc(host->ctx, w->size, 64);
+    if (!out->handle) return host->fail(host->ctx, KOPI_E_NOMEM, "weights");
+    memcpy(out->handle, w->data, w->size);
+    out->mode = KOPI_WEIGHT_COPIED;
+    out->roles = HAS(tied) ? w->roles : (uint32_t)KOPI_ROLE_LINEAR;
+    out->bytes = w->size;
+    return KOPI_OK;
+}
+
+static void my_weight_free(void *be, void *handle)
+{
+    const kopi_host *host = ((struct broken *)be)->cpu.host;
+    host->free(host->ctx, handle);
+}
+
 /* ---- the tables -------------------------------------------------------------------------------------------------- */
 
 static kopi_status half(void *be, const kopi_program *p, uint32_t group, int32_t page, void *canonical)
@@ -171,6 +193,8 @@ static const kopi_backend_ops my_ops = {
     .prepare = BY_PLAN ? broken__prepare : NULL,
     .execute = BY_PLAN ? broken__execute : NULL,
     .plan_free = BY_PLAN ? broken__plan_free : NULL,
+    .weight_import = IS(tied) ? my_import : NULL,
+    .weight_free = IS(tied) ? my_weight_free : NULL,
     .kv_export = HAS(half_tables) ? half : NULL,
 };
 

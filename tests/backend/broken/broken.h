@@ -61,6 +61,7 @@ enum fault {
     window_off_by_one,
     cannot,
     not_exact,
+    not_repeatable,
     rounding,
     changes_input,
     keeps_pointer,
@@ -71,6 +72,7 @@ enum fault {
     no_softcap,
     odd_status,
     /* models */
+    tied,
     stale_kv,
     stale_pages,
     /* cancelling */
@@ -96,6 +98,7 @@ enum fault {
 /* State of an instance; begins as the kernels know it. */
 struct broken {
     struct cpu cpu;
+    _Atomic uint32_t calls;   /* not_repeatable */
     void *more;               /* a second allocation */
     _Atomic uint32_t ith;     /* race */
     const int32_t *pos;       /* keeps_pointer */

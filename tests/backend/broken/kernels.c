@@ -2,7 +2,6 @@
 #include "broken.h"
 
 #include <fenv.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,11 +29,12 @@ static void change(const kopi_kctx *k, const kopi_op *op, float (*fn)(float x))
 
 static void spoil(void *be, const kopi_kctx *k, const kopi_op *op, uint32_t nth)
 {
-    const struct broken *b = be;
+    struct broken *b = be;
     struct cpu_rows y = cpu__rows(k, op->out[0]);
     const kopi_glu_params *glu = op->params;
     if (HAS(wrong_sign)) change(k, op, negated);
     if (IS(not_exact)) change(k, op, nearly); /* the repaired one does not say that it is exact */
+    if (HAS(not_repeatable) && b->calls++ % 2) change(k, op, nearly);
     if (HAS(counts_workers) && nth > 2) change(k, op, nearly);
     if (HAS(sees_batch) && y.n == 1) change(k, op, nearly);
     if (HAS(reads_reserved) && glu->reserved) change(k, op, more);
@@ -61,7 +61,7 @@ static kopi_status with_params(void *be, const kopi_kctx *k, const kopi_op *op)
     return broken__real(be, k, &other);
 }
 
-/* The weight as if its address were a multiple of 64. */
+/* The weight as if its address were a multiple of 64; or the copy that weight_import made. */
 static kopi_status with_weight(void *be, const kopi_kctx *k, const kopi_op *op)
 {
     static _Thread_local void *data[MAX_TENSORS];
@@ -69,6 +69,8 @@ static kopi_status with_weight(void *be, const kopi_kctx *k, const kopi_op *op)
     if (k->prog->n_tensors > MAX_TENSORS) return KOPI_E_INTERNAL;
     memcpy(data, k->data, k->prog->n_tensors * sizeof *data);
     if (HAS(aligned_weights)) data[op->in[1]] = (void *)((uintptr_t)data[op->in[1]] & ~(uintptr_t)63);
+    const kopi_tensor *w = kopi_tensor_at(k->prog, op->in[1]);
+    if (IS(tied) && w->handle) data[op->in[1]] = w->handle;
     other.data = data;
     return broken__real(be, &other, op);
 }
@@ -140,7 +142,7 @@ static kopi_status by_number(void *be, const kopi_kctx *k, const kopi_op *op)
     struct broken *b = be;
     kopi_kctx other = *k;
     b->ith = k->ith;
-    sched_yield();
+    usleep(500); /* long enough for the others */
     other.ith = HAS(race) ? b->ith : k->ith;
     return broken__real(be, &other, op);
 }
@@ -172,6 +174,8 @@ static const struct {
     {keeps_pointer, KOPI_OP_ROPE, UINT32_MAX, with_run},
     {hangs, KOPI_OP_GATHER, UINT32_MAX, misbehave},
     {not_exact, KOPI_OP_NORM, UINT32_MAX, broken__real},
+    {not_repeatable, KOPI_OP_NORM, UINT32_MAX, broken__real},
+    {tied, KOPI_OP_LINEAR, KOPI_DTYPE_F16, with_weight},
     {fixed_stride, KOPI_OP_GATHER, UINT32_MAX, with_stride},
     {global_state, KOPI_OP_NORM, UINT32_MAX, misbehave},
     {race, KOPI_OP_NORM, UINT32_MAX, by_number},
