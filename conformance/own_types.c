@@ -147,4 +147,4 @@ static enum cf_verdict own_types(struct cf_env *e, const struct cf_test *t)
     return ok ? CF_PASS : CF_FAIL;
 }
 
-void cf_add_own_types(struct cf_list *l) { cf_list_add(l, &(struct cf_test){.name = "ops/own-types", .run = own_types}); }
+void cf_add_own_types(struct cf_list *l) { cf_list_add(l, &(struct cf_test){.name = "ops/own-types", .run = own_types, .needs = "life/create"}); }
