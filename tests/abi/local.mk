@@ -3,9 +3,9 @@ check_LTLIBRARIES += tests/abi/liblayout.la
 tests_abi_liblayout_la_SOURCES = tests/abi/layout.c
 tests_abi_liblayout_la_CPPFLAGS = -I$(top_srcdir)/include
 if HAVE_PYTHON3
-TESTS += tests/abi/frozen.py tests/abi/layout.py tests/abi/loading.py
+TESTS += tests/abi/frozen.py tests/abi/layout.py tests/abi/libkopi.py tests/abi/loading.py
 endif
-EXTRA_DIST += tests/abi/frozen.py tests/abi/layout.py tests/abi/loading.py tests/abi/plugins.py tests/abi/v0.9 tests/abi/variant.c
+EXTRA_DIST += tests/abi/frozen.py tests/abi/layout.py tests/abi/libkopi.abi tests/abi/libkopi.py tests/abi/loading.py tests/abi/plugins.py tests/abi/v0.9 tests/abi/variant.c
 
 # Built from the example's own file with no more than it gets from pkg-config. -rpath makes libtool build a module.
 check_LTLIBRARIES += tests/abi/kopi-demo.la

@@ -1,33 +1,17 @@
 """The example backend, and the one that `kopi backends new` writes, as a third party has them: built outside the tree with nothing
 but what `pkg-config kopi-backend` says of the installed prefix, then run by the installed kopi. Called by `make installcheck`;
 argument: a model with Q8_0 weights."""
-import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from report import KOPI, SOURCE, check, command, finish  # noqa: E402
+from outside import build, copy_example  # noqa: E402
 
 MODEL = Path(sys.argv[1]).resolve()
 IDS = ",".join(str(i * 7 % 64) for i in range(40))
 FILLED = ["EMBED Q8_0", "NORM", "QUANTIZE x A8_32", "ROPE", "KV_WRITE F16", "ATTN F16", "ADD", "GLU", "GATHER"]
-
-
-def copy_example(folder):
-    shutil.copytree(SOURCE / "examples" / "backend-demo", folder)
-    for path in [folder, *folder.rglob("*")]:
-        path.chmod(path.stat().st_mode | 0o200)  # a dist tree is read-only
-
-
-def build(folder, name):
-    """Builds what is in the folder, lets kopi prove it right, and returns the plugin."""
-    for step in (["autoreconf", "-fi"], ["./configure", "CFLAGS=-O2 -Werror"], ["make"], ["make", "check", f"KOPI={KOPI}"]):
-        done = command(*step, cwd=folder, timeout=300)
-        if not check(done.returncode == 0, f"{name}: {' '.join(step)}", (done.stdout + done.stderr).decode()[-3000:]):
-            finish()
-    return folder / ".libs" / f"kopi-{name}.so"
 
 
 def logits(folder, name, *options, model=MODEL):
@@ -38,7 +22,7 @@ def logits(folder, name, *options, model=MODEL):
 
 with tempfile.TemporaryDirectory() as tmp:
     top = Path(tmp)
-    copy_example(top / "demo")
+    copy_example("backend-demo", top / "demo")
     plugin = build(top / "demo", "demo")
     done, want = logits(top, "cpu", "-b", "cpu")
     check(want, "cpu computes logits", done.stderr.decode())

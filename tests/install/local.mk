@@ -2,17 +2,20 @@
 installcheck-local: tests/support/tinymodel$(EXEEXT)
 if HAVE_PYTHON3
 	tests/support/tinymodel$(EXEEXT) installcheck-q8_0.gguf q8_0
+	tests/support/tinymodel$(EXEEXT) installcheck-f16.gguf f16
+	tests/support/tinymodel$(EXEEXT) installcheck-f32.gguf f32
 	KOPI_SOURCE='$(abs_top_srcdir)' KOPI_BUILD='$(abs_builddir)' KOPI='$(DESTDIR)$(bindir)/kopi$(EXEEXT)' \
 	PKG_CONFIG_PATH='$(DESTDIR)$(pkgconfigdir)' PYTHONDONTWRITEBYTECODE=1; export KOPI_SOURCE KOPI_BUILD KOPI \
 	PKG_CONFIG_PATH PYTHONDONTWRITEBYTECODE; unset KOPI_PLUGIN_PATH; \
 	$(PYTHON3) $(srcdir)/tests/install/demo.py installcheck-q8_0.gguf && \
+	{ $(PYTHON3) $(srcdir)/tests/install/blas.py installcheck-f16.gguf installcheck-f32.gguf || test $$? = 77; } && \
 	$(PYTHON3) $(srcdir)/tests/install/guide.py --run installcheck-q8_0.gguf && \
 	KOPI_CC='$(CC)' KOPI_SANITIZED='$(SANITIZED)' $(PYTHON3) $(srcdir)/tests/backend/check.py --full
 else
 	@echo "make installcheck: not run, python3 is missing"
 endif
-CLEANFILES += installcheck-q8_0.gguf
-EXTRA_DIST += tests/install/demo.py tests/install/guide.py docs/backend-guide.md
+CLEANFILES += installcheck-f16.gguf installcheck-f32.gguf installcheck-q8_0.gguf
+EXTRA_DIST += tests/install/blas.py tests/install/demo.py tests/support/outside.py tests/install/guide.py docs/backend-guide.md
 if HAVE_PYTHON3
 TESTS += tests/install/guide.py
 endif
