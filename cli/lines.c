@@ -1,16 +1,33 @@
 #include "lines.h"
 
+#include "cli.h"
 #include <errno.h>
 #include <locale.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+static sigset_t unblocked; /* the mask outside lines_read */
+
+/* While a line is read SIGINT comes only where this waits for input: else one that comes just before a read() would be lost in
+ * it. false: interrupted. */
+static bool wait_input(void)
+{
+    struct pollfd in = {STDIN_FILENO, POLLIN, 0};
+    int n;
+    while ((n = ppoll(&in, 1, NULL, &unblocked)) < 0 && errno == EINTR && !cli_interrupted()) continue;
+    return n >= 0;
+}
 
 #ifdef HAVE_LIBEDIT
 #include <histedit.h>
 #include <sys/stat.h>
+#include <wchar.h>
 
 enum { KEPT = 1000 }; /* lines of history */
 
@@ -23,6 +40,23 @@ static char *prompt(EditLine *el)
 {
     (void)el;
     return (char *)(uintptr_t)prompt_text;
+}
+
+/* The next character; 0 at the end of input, -1 and errno on an interrupt. A byte that is not UTF-8 counts as a character. */
+static int get_char(EditLine *el, wchar_t *out)
+{
+    mbstate_t state = {0};
+    (void)el;
+    for (;;) {
+        char byte;
+        if (!wait_input()) return -1;
+        ssize_t n = read(STDIN_FILENO, &byte, 1);
+        if (n <= 0) return n < 0 && errno == EIO ? 0 : (int)n; /* EIO: the terminal is gone */
+        size_t done = mbrtowc(out, &byte, 1, &state);
+        if (done == (size_t)-2) continue;
+        if (done == (size_t)-1) *out = (wchar_t)(unsigned char)byte;
+        return 1;
+    }
 }
 
 /* The folder is made here, with one level above it: ~/.local/state/kopi. NULL: no home, no history. */
@@ -61,6 +95,7 @@ void lines_open(void)
     el_set(editor, EL_PROMPT, prompt);
     el_set(editor, EL_EDITOR, "emacs");
     el_set(editor, EL_SIGNAL, 0);
+    el_set(editor, EL_GETCFN, get_char);
     el_set(editor, EL_HIST, history, history_list);
     el_source(editor, NULL); /* the user's ~/.editrc */
     history_path = find_history();
@@ -114,13 +149,12 @@ static enum lines_status read_plain(const char *text, char **line)
     *line = NULL;
     fputs(text, stdout);
     fflush(stdout);
-    errno = 0;
-    ssize_t n = getline(line, &cap, stdin);
+    bool interrupted = !wait_input();
+    ssize_t n = interrupted ? -1 : getline(line, &cap, stdin);
     if (n >= 0) {
         if (n && (*line)[n - 1] == '\n') (*line)[n - 1] = 0;
         return LINES_OK;
     }
-    bool interrupted = errno == EINTR;
     free(*line);
     *line = NULL;
     clearerr(stdin);
@@ -128,4 +162,14 @@ static enum lines_status read_plain(const char *text, char **line)
     return interrupted ? LINES_INTERRUPTED : LINES_END;
 }
 
-enum lines_status lines_read(const char *text, char **line) { return (editor ? read_edited : read_plain)(text, line); }
+enum lines_status lines_read(const char *text, char **line)
+{
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupt, &unblocked);
+    sigdelset(&unblocked, SIGINT);
+    enum lines_status s = (editor ? read_edited : read_plain)(text, line);
+    pthread_sigmask(SIG_SETMASK, &unblocked, NULL);
+    return s;
+}

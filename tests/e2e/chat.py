@@ -61,7 +61,11 @@ class Chat:
         end = time.monotonic() + PATIENCE
         while self.read() and time.monotonic() < end:
             pass
-        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        while not (done := os.waitpid(self.pid, os.WNOHANG))[0]:
+            if time.monotonic() > end:
+                os.kill(self.pid, signal.SIGKILL)
+            time.sleep(0.01)
+        status = os.waitstatus_to_exitcode(done[1])
         os.close(self.terminal)
         check(status == code, what, f"exit {status}: {self.text[-300:]!r}")
 
