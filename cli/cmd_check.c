@@ -161,13 +161,16 @@ static const char *const *options_for(void *ctx, const kopi_plugin *p, bool refe
     size_t n = 0;
     if (reference) return !strcmp(about->name, p->name) ? baseline : NULL;
     while (p->option_keys && p->option_keys[n]) n++;
-    char **list = calloc(n + 1, sizeof *list);
+    static char **list; /* of one test after the other, where they share a process */
+    for (char **l = list; l && *l; l++) free(*l);
+    free(list);
+    list = calloc(n + 1, sizeof *list);
     if (!list) abort();
     for (size_t i = n = 0; p->option_keys && p->option_keys[i]; i++) {
         const struct kopi__setting *o = kopi__config_option(cli_config, p->name, p->option_keys[i]);
         if (o && asprintf(&list[n++], "%s=%s", p->option_keys[i], o->text) < 0) abort();
     }
-    return (const char *const *)list; /* as long as the process of the test */
+    return (const char *const *)list; /* as long as the test */
 }
 
 static int find(const char *backend, struct kopi_plugin_file *out)

@@ -90,7 +90,8 @@ kopi_status broken__cache(void *be, const kopi_kctx *k, const kopi_op *op)
     uint32_t *written = &b->written[op->out[0] % 64][seq->pages[group][0] % 64], skip = 0,
              end = seq->n_past + seq->n_new;
     if (k->prog->n_tensors > MAX_TENSORS) return KOPI_E_INTERNAL;
-    if (run.n_seq != 1 || !seq->n_past) *written = 0;
+    if (run.n_seq != 1) memset(b->written[op->out[0] % 64], 0, sizeof *b->written); /* of all its sequences */
+    if (!seq->n_past) *written = 0;
     if (run.n_seq == 1 && *written > seq->n_past) skip = (*written < end ? *written : end) - seq->n_past;
     if (run.n_seq == 1 && end > *written) *written = end;
     if (!HAS(stale_kv)) skip = 0;

@@ -142,7 +142,7 @@ static int32_t my_supports(void *be, const kopi_program *p, const kopi_op *op)
     const kopi_host *host = ((struct broken *)be)->cpu.host;
     if (HAS(claims_nothing)) return 0;
     if (HAS(claims_any_op) && (op->op >= KOPI_OP_END_ || op->version != 1)) return 1;
-    if (HAS(claims_any_type) && op->op == KOPI_OP_EMBED) return 1;
+    if (HAS(claims_any_type) && op->op == KOPI_OP_EMBED && op->version == 1) return 1;
     if (HAS(unsteady) && op->op == KOPI_OP_SOFTCAP && host->team_size(host->ctx) == 3) return 0;
     return supports(be, p, op);
 }
