@@ -3,11 +3,10 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "run/kv.h"
+#include "run/row.h"
 #include "run/speculate.h"
-#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 void kopi_model_free(kopi_model *m)
 {
@@ -47,26 +46,10 @@ void kopi_backend_device(const kopi_model *m, kopi_backend_info *out)
         out->kv_bytes += m->program->groups[g].page_bytes * m->program->groups[g].n_pages;
 }
 
-/* Index of the first NaN or infinity of a row, or n. The first pass has no branch, so that it runs at the speed of
- * memory. */
-static uint32_t first_nonfinite(const float *row, uint32_t n)
-{
-    uint32_t bad = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, &row[i], sizeof u);
-        bad |= (u & 0x7f800000u) == 0x7f800000u;
-    }
-    if (!bad) return n;
-    for (uint32_t i = 0; i < n; i++)
-        if (!isfinite(row[i])) return i;
-    return n;
-}
-
 kopi_status kopi__model_check_row(const kopi_model *m, const float *row, kopi_error *err)
 {
     const kopi_kv_group *g = &m->program->groups[0];
-    uint32_t bad = first_nonfinite(row, m->n_vocab);
+    uint32_t bad = kopi__row_nonfinite(row, m->n_vocab);
     if (bad == m->n_vocab) return KOPI_OK;
     return kopi__fail(
         err, KOPI_E_NONFINITE, "%s: the logit of token %u is not finite%s", m->id, bad,

@@ -4,9 +4,11 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "run/random.h"
+#include "run/row.h"
 #include <float.h>
 #include <kopi/math.h>
 #include <math.h>
+#include <string.h>
 
 struct candidate {
     int32_t id;
@@ -16,11 +18,14 @@ struct candidate {
 struct kopi_sampler {
     kopi_sampling p;
     uint32_t n_vocab;
-    struct candidate *list; /* the candidates left, n of them; in order of id, or best first if sorted */
+    struct candidate
+        *list; /* the candidates left, n of them; in order of id, or best first if sorted; NULL if greedy */
     size_t n;
     bool sorted;
-    uint32_t *count;       /* [n_vocab] occurrences in the window of the penalties; zero between calls */
-    const int32_t *tokens; /* of the running call */
+    uint32_t *count;     /* [n_vocab] occurrences in the window of the penalties; zero between calls; NULL: none */
+    float *penalised;    /* [n_vocab] logits less the penalties; NULL: none */
+    const float *logits; /* of the running call */
+    const int32_t *tokens;
     size_t n_tokens;
 };
 
@@ -52,6 +57,14 @@ static kopi_status check(const kopi_sampling *s, kopi_error *err)
     return KOPI_OK;
 }
 
+static bool greedy(const struct kopi_sampler *s) { return s->p.temperature <= 0; }
+static bool cuts(const struct kopi_sampler *s) { return s->p.top_k > 0 && (uint32_t)s->p.top_k < s->n_vocab; }
+static bool penalises(const struct kopi_sampler *s)
+{
+    return s->p.repeat_last_n != 0 &&
+           (s->p.repeat_penalty != 1 || s->p.presence_penalty != 0 || s->p.frequency_penalty != 0);
+}
+
 kopi_status kopi__sampler_new(const kopi_sampling *p, uint32_t n_vocab, struct kopi_sampler **out, kopi_error *err)
 {
     kopi_status st = check(p, err);
@@ -61,9 +74,12 @@ kopi_status kopi__sampler_new(const kopi_sampling *p, uint32_t n_vocab, struct k
     s->p = *p;
     s->n_vocab = n_vocab;
     if (s->p.seed == -1) s->p.seed = kopi__random_seed();
-    s->list = kopi__calloc(n_vocab, sizeof *s->list);
-    s->count = kopi__calloc(n_vocab, sizeof *s->count);
-    if (!s->list || !s->count) {
+    if (!greedy(s)) s->list = kopi__calloc(cuts(s) ? (size_t)s->p.top_k : n_vocab, sizeof *s->list);
+    if (penalises(s)) {
+        s->count = kopi__calloc(n_vocab, sizeof *s->count);
+        s->penalised = kopi__calloc(n_vocab, sizeof *s->penalised);
+    }
+    if ((!greedy(s) && !s->list) || (penalises(s) && (!s->count || !s->penalised))) {
         kopi__sampler_free(s);
         return kopi__nomem(err, "sampler");
     }
@@ -76,6 +92,7 @@ void kopi__sampler_free(struct kopi_sampler *s)
     if (!s) return;
     kopi__free(s->list);
     kopi__free(s->count);
+    kopi__free(s->penalised);
     kopi__free(s);
 }
 
@@ -105,19 +122,30 @@ static void sift(struct candidate *c, size_t n, size_t i)
     }
 }
 
+static void heapify(struct candidate *c, size_t n)
+{
+    for (size_t i = n / 2; i-- > 0;) sift(c, n, i);
+}
+
+/* A heap as of `sift`, best first. */
+static void sort_heap(struct candidate *c, size_t n)
+{
+    for (size_t i = n; i-- > 1;) {
+        swap(&c[0], &c[i]);
+        sift(c, i, 0);
+    }
+}
+
 /* Moves the k best to the front, best first. */
 static void best_first(struct candidate *c, size_t n, size_t k)
 {
-    for (size_t i = k / 2; i-- > 0;) sift(c, k, i);
+    heapify(c, k);
     for (size_t i = k; i < n; i++)
         if (better(&c[i], &c[0])) {
             swap(&c[i], &c[0]);
             sift(c, k, 0);
         }
-    for (size_t i = k; i-- > 1;) {
-        swap(&c[0], &c[i]);
-        sift(c, i, 0);
-    }
+    sort_heap(c, k);
 }
 
 /* Lists are in order of id, so the first of equal ones is the lower id, or best first. */
@@ -149,35 +177,45 @@ static kopi_status nonfinite(kopi_error *err, const char *what, int32_t id, floa
     return kopi__fail(err, KOPI_E_NONFINITE, "%s of token %d is %s", what, id, kopi__format_f32(v, text, sizeof text));
 }
 
-/* Expects the list in order of id. Counted are the last repeat_last_n tokens of prompt and answer. */
+/* Counted are the last repeat_last_n tokens of prompt and answer. */
 static kopi_status penalties(struct kopi_sampler *s, kopi_error *err)
 {
     const kopi_sampling *p = &s->p;
     size_t n = s->n_tokens;
     int32_t bad = -1;
-    if (p->repeat_penalty == 1 && p->presence_penalty == 0 && p->frequency_penalty == 0) return KOPI_OK;
+    if (!penalises(s)) return KOPI_OK;
+    memcpy(s->penalised, s->logits, s->n_vocab * sizeof *s->penalised);
+    s->logits = s->penalised;
     if (p->repeat_last_n >= 0 && (size_t)p->repeat_last_n < n) n = (size_t)p->repeat_last_n;
     const int32_t *window = s->tokens + (s->n_tokens - n);
     for (size_t i = 0; i < n; i++) s->count[window[i]]++;
     for (size_t i = 0; i < n; i++) {
         uint32_t count = s->count[window[i]];
         if (!count) continue; /* a repeated token has had its share */
-        float *l = &s->list[window[i]].logit;
+        float *l = &s->penalised[window[i]];
         *l = *l > 0 ? *l / p->repeat_penalty : *l * p->repeat_penalty;
         *l -= (float)count * p->frequency_penalty + p->presence_penalty;
         s->count[window[i]] = 0;
         if (!isfinite(*l)) bad = window[i];
     }
-    return bad < 0 ? KOPI_OK : nonfinite(err, "the penalised logit", bad, s->list[bad].logit);
+    return bad < 0 ? KOPI_OK : nonfinite(err, "the penalised logit", bad, s->penalised[bad]);
 }
 
-static void top_k(struct kopi_sampler *s)
+/* Fills the list: all tokens in order of id, or the top_k best ones, best first. */
+static void list_candidates(struct kopi_sampler *s)
 {
-    if (s->p.top_k <= 0 || (size_t)s->p.top_k >= s->n) return;
-    size_t k = (size_t)s->p.top_k;
-    best_first(s->list, s->n, k);
+    uint32_t k = cuts(s) ? (uint32_t)s->p.top_k : s->n_vocab;
+    for (uint32_t i = 0; i < k; i++) s->list[i] = (struct candidate){(int32_t)i, s->logits[i]};
     s->n = k;
-    s->sorted = true;
+    s->sorted = cuts(s);
+    if (!s->sorted) return;
+    heapify(s->list, k);
+    /* Ids go up, so one that only equals the worst of the list is worse. */
+    for (uint32_t i = k; (i = kopi__row_above(s->logits, i, s->n_vocab, s->list[0].logit)) < s->n_vocab; i++) {
+        s->list[0] = (struct candidate){(int32_t)i, s->logits[i]};
+        sift(s->list, k, 0);
+    }
+    sort_heap(s->list, k);
 }
 
 /* The fewest best candidates whose probabilities reach top_p, at least one. */
@@ -233,33 +271,24 @@ static int32_t draw(const struct kopi_sampler *s)
     return best(s)->id; /* not reached: u is below the total, which is the same sum */
 }
 
-static void (*const chain[])(struct kopi_sampler *) = {top_k, top_p, min_p, temperature};
-
-/* Fills the list in order of id. Two passes, the first without a branch: rows are long and the fault is rare. */
-static kopi_status fill(struct kopi_sampler *s, const float *logits, kopi_error *err)
-{
-    uint32_t bad = 0;
-    for (uint32_t i = 0; i < s->n_vocab; i++) {
-        bad |= (kopi_f32_bits(logits[i]) & 0x7f800000u) == 0x7f800000u;
-        s->list[i] = (struct candidate){(int32_t)i, logits[i]};
-    }
-    for (uint32_t i = 0; i < s->n_vocab && bad; i++)
-        if (!isfinite(logits[i])) return nonfinite(err, "the logit", (int32_t)i, logits[i]);
-    s->n = s->n_vocab;
-    s->sorted = false;
-    return KOPI_OK;
-}
+static void (*const chain[])(struct kopi_sampler *) = {list_candidates, top_p, min_p, temperature};
 
 kopi_status kopi__sampler_next(struct kopi_sampler *s, const float *logits, const int32_t *tokens, size_t n,
                                int32_t *out, kopi_error *err)
 {
+    bool finite;
+    uint32_t top = kopi__row_best(logits, s->n_vocab, &finite);
+    if (!finite) {
+        top = kopi__row_nonfinite(logits, s->n_vocab);
+        return nonfinite(err, "the logit", (int32_t)top, logits[top]);
+    }
+    s->logits = logits;
     s->tokens = tokens;
     s->n_tokens = n;
-    kopi_status st = fill(s, logits, err);
-    if (st == KOPI_OK) st = penalties(s, err);
+    kopi_status st = penalties(s, err);
     if (st != KOPI_OK) return st;
-    if (s->p.temperature <= 0) {
-        *out = best(s)->id;
+    if (greedy(s)) {
+        *out = (int32_t)(s->logits == logits ? top : kopi__row_best(s->logits, s->n_vocab, &finite));
         return KOPI_OK;
     }
     for (size_t i = 0; i < sizeof chain / sizeof *chain; i++) chain[i](s);

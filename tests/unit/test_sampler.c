@@ -1,8 +1,10 @@
-/* Unit tests of core/run/sampler and core/run/random. Expected sets come from a naive chain in double. */
+/* Unit tests of core/run/sampler, row and random. Expected sets come from a naive chain in double. */
 #include "base/mem.h"
 #include "run/random.h"
+#include "run/row.h"
 #include "run/sampler.h"
 #include <check.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,13 +318,93 @@ END_TEST
 START_TEST(out_of_memory)
 {
     kopi_sampling p = neutral(1);
-    for (uint64_t n = 1; n <= 4; n++) {
+    p.presence_penalty = 1;
+    for (uint64_t n = 1; n <= 5; n++) {
         struct kopi_sampler *s;
         kopi__mem_fail_at(n);
         kopi_status st = kopi__sampler_new(&p, V, &s, NULL);
         kopi__mem_fail_at(0);
-        ck_assert_int_eq(st, n <= 3 ? KOPI_E_NOMEM : KOPI_OK);
+        ck_assert_int_eq(st, n <= 4 ? KOPI_E_NOMEM : KOPI_OK);
         if (st == KOPI_OK) kopi__sampler_free(s);
+    }
+}
+END_TEST
+
+/* ---- long rows: blocks, lanes and their ends, many equal values -------------------------------------------------- */
+
+enum { LONG = 2500 };
+
+static void random_row(float *x, uint32_t n, uint32_t *state)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        *state = *state * 1664525u + 1013904223u;
+        x[i] = (float)((*state >> 20) % 19) - 9; /* few values */
+        if (x[i] == 0 && i % 2) x[i] = -0.0f;
+    }
+}
+
+START_TEST(long_rows)
+{
+    static float x[LONG];
+    uint32_t state = 1;
+    for (uint32_t n = 1; n <= LONG; n += n < 40 ? 1 : 97) {
+        bool finite;
+        uint32_t best = 0;
+        random_row(x, n, &state);
+        for (uint32_t i = 0; i < n; i++)
+            if (x[i] > x[best]) best = i;
+        ck_assert_uint_eq(kopi__row_best(x, n, &finite), best);
+        ck_assert(finite);
+        ck_assert_uint_eq(kopi__row_nonfinite(x, n), n);
+        for (uint32_t from = 0; from < n; from += 5) {
+            uint32_t i = from;
+            while (i < n && !(x[i] > 8)) i++;
+            ck_assert_uint_eq(kopi__row_above(x, from, n, 8), i);
+        }
+        static const float bad[] = {NAN, INFINITY, -INFINITY};
+        for (uint32_t i = 0; i < n; i += 1 + n / 60) {
+            float was = x[i];
+            x[i] = bad[i % 3];
+            kopi__row_best(x, n, &finite);
+            ck_assert(!finite);
+            ck_assert_uint_eq(kopi__row_nonfinite(x, n), i);
+            x[i] = was;
+        }
+    }
+    bool finite;
+    for (int i = 0; i < LONG; i++) x[i] = -FLT_MAX;
+    ck_assert(kopi__row_best(x, LONG, &finite) == 0 && finite);
+}
+END_TEST
+
+static const float *ordered;
+static int by_logit(const void *a, const void *b)
+{
+    int32_t i = *(const int32_t *)a, k = *(const int32_t *)b;
+    return ordered[i] != ordered[k] ? (ordered[i] < ordered[k] ? 1 : -1) : i - k;
+}
+
+/* At a temperature without end the k best are equally likely, in their order: the draw names one by its place. */
+START_TEST(long_rows_keep_the_best)
+{
+    static float x[LONG];
+    static int32_t order[LONG], tokens[64];
+    uint32_t state = 2;
+    for (int round = 0; round < 40; round++) {
+        kopi_sampling p = neutral(1e30f);
+        struct kopi_sampler *s;
+        p.top_k = 1 + round * round;
+        random_row(x, LONG, &state);
+        for (int i = 0; i < LONG; i++) order[i] = i;
+        ordered = x;
+        qsort(order, LONG, sizeof *order, by_logit);
+        ck_assert_int_eq(kopi__sampler_new(&p, LONG, &s, NULL), KOPI_OK);
+        for (size_t n = 0; n < 64; n++) {
+            int32_t id;
+            ck_assert_int_eq(kopi__sampler_next(s, x, tokens, n, &id, NULL), KOPI_OK);
+            ck_assert_int_eq(id, order[(int)(kopi__random_at(p.seed, n) * p.top_k)]);
+        }
+        kopi__sampler_free(s);
     }
 }
 END_TEST
@@ -340,6 +422,8 @@ int main(void)
     tcase_add_test(t, refuses_bad_settings);
     tcase_add_test(t, extreme_temperatures);
     tcase_add_test(t, out_of_memory);
+    tcase_add_test(t, long_rows);
+    tcase_add_test(t, long_rows_keep_the_best);
     tcase_set_timeout(t, 60);
     Suite *s = suite_create("sampler");
     suite_add_tcase(s, t);
