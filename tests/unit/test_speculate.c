@@ -400,6 +400,34 @@ START_TEST(turns)
 }
 END_TEST
 
+/* Once it runs, no token takes memory. */
+START_TEST(hot_steps_allocate_nothing)
+{
+    make_llamas();
+    load_all("cpu", (const char *[]){"models[].context.parallel=2", NULL});
+    for (int k = 0; k < N_KINDS; k++) {
+        kopi_scheduler *s;
+        uint64_t id, before = 0;
+        size_t active = 1;
+        ck_assert_int_eq(kopi_scheduler_new(l[k].model, &s, NULL), KOPI_OK);
+        for (int i = 0; i < 2; i++) {
+            kopi_request q = greedy((int32_t[]){1, 2, 3, 1, 2}, 5, 60);
+            if (i) vary(&q.sampling, 13);
+            ck_assert_int_eq(kopi_scheduler_submit(s, &q, &id, NULL), KOPI_OK);
+        }
+        for (int step = 0; active; step++) {
+            ck_assert_int_eq(kopi_scheduler_step(s, &active, NULL), KOPI_OK);
+            if (step == 3) before = kopi__mem_count();
+        }
+        ck_assert_uint_gt(before, 0);
+        ck_assert_uint_eq(kopi__mem_count(), before);
+        kopi_scheduler_free(s);
+    }
+    unload_all();
+    remove_files();
+}
+END_TEST
+
 /* ---- settings and failures -----------------------------------------------------------------------------------------
  */
 
@@ -557,6 +585,7 @@ int main(void)
     tcase_add_test(t, cancelled);
     tcase_add_test(t, together);
     tcase_add_test(t, turns);
+    tcase_add_test(t, hot_steps_allocate_nothing);
     tcase_add_test(t, refusals);
     tcase_add_test(t, broken_draft);
     tcase_add_test(t, out_of_memory);
