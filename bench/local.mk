@@ -4,7 +4,7 @@ CLEANFILES += $(EXTRA_PROGRAMS)
 bench_kernels_SOURCES = bench/kernels.c
 bench_kernels_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)
 bench_kernels_LDADD = $(KT_KERNELS) $(LIBM)
-EXTRA_DIST += bench/peers bench/peer_llama.py bench/report
+EXTRA_DIST += bench/peers bench/peer_llama.py bench/report bench/speculation
 
 # The kernels of cpu-threaded without its plan, for bench/kernels-only; tests/backend/conforms.py proves its bits.
 check_LTLIBRARIES += bench/kopi-kernels-only.la bench/libkt_inside.la

@@ -454,7 +454,7 @@ START_TEST(refusals)
     expect_refusal((const char *[]){"models[].speculation.type=draft", NULL}, KOPI_E_CONFIG, "--model-draft");
     expect_refusal((const char *[]){"models[].speculation.draft_model=/nowhere/x.gguf", NULL}, KOPI_E_IO,
                    "/nowhere/x.gguf");
-    expect_refusal((const char *[]){"models[].speculation.ngram_min=5", "models[].speculation.type=ngram", NULL},
+    expect_refusal((const char *[]){"models[].speculation.ngram_min=9", "models[].speculation.type=ngram", NULL},
                    KOPI_E_CONFIG, "ngram_max");
     expect_refusal((const char *[]){"models[].speculation.max_tokens=0", NULL}, KOPI_E_INVALID, "1 to 64");
     tiny_remove(other);
