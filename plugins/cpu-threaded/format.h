@@ -52,7 +52,12 @@ KT_BLOCK256_TYPES(KT_FORMAT_)
 
 #define KT_INLINE static inline __attribute__((always_inline))
 /* A loop that is unrolled whole, so that what its index selects lies in registers. */
-#define KT_EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
+#if defined(__clang__)
+#define KT_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define KT_UNROLL _Pragma("GCC unroll 16")
+#endif
+#define KT_EACH(i, n) KT_UNROLL for (int i = 0; i < (n); i++)
 
 /* Offsets inside a block of a group. */
 KT_INLINE int kt_scale_at(const struct kt_format *f) { return f->min ? 64 : 32; }
@@ -68,16 +73,15 @@ KT_INLINE int kt_block_bytes(const struct kt_format *f) { return kt_lo_at(f) + K
 /* ---- activations ----------------------------------------------------------------------------------------- */
 
 /* Each 32 columns of a unit of w tokens are a record: eight quads [8][w] of 4 bytes, then [w] of the sum: int32,
- * negated, for A8_32; the int16 sums of each 16 columns for A8_256. A block of A8_32 is a record, d [w], d * sum [w];
+ * times -128, for A8_32; the int16 sums of each 16 columns for A8_256. A block of A8_32 is a record, d [w], d * sum [w];
  * one of A8_256 is eight records, d [w]. F32: [k][w]. */
-enum { KT_UNIT = 16, KT_RECORD = 36, KT_A8_32 = KT_RECORD + 8, KT_A8_256 = 8 * KT_RECORD + 4 }; /* bytes per token */
+enum { KT_UNIT = 12, KT_RECORD = 36, KT_A8_32 = KT_RECORD + 8, KT_A8_256 = 8 * KT_RECORD + 4 }; /* bytes per token */
 
 /* Tokens in the unit that starts at t. */
 static inline uint32_t kt_unit_width(uint32_t t, uint32_t n_tok)
 {
-    uint32_t w = KT_UNIT;
-    while (w > n_tok - t) w /= 2;
-    return w;
+    uint32_t left = n_tok - t;
+    return left >= KT_UNIT ? KT_UNIT : left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 static inline uint64_t kt_token_bytes(uint32_t dtype, uint32_t k)
 {

@@ -11,9 +11,9 @@
 enum { KT_ROWS = 16 };
 
 /* Quantized (or plain F32) activations of up to `cap` tokens for one k, laid out for the kernels. The tokens of a run
- * are cut from the front into units of kt_act_unit() tokens; what is left over, into units of halves of that. The
- * tokens of a unit are interleaved, so the layout depends on n_tok: set it before the first quantize of a run, for
- * run() as well. */
+ * are cut from the front into units of kt_act_unit() tokens, what is left over into units of 8, 4, 2 and 1. The tokens
+ * of a unit are interleaved, so the layout depends on n_tok: set it before the first quantize of a run, for run() as
+ * well. */
 struct kt_act {
     uint32_t dtype;  /* KOPI_DTYPE_A8_32, _A8_256 or _F32 */
     uint32_t k, cap; /* row length, tokens that fit */
@@ -21,7 +21,7 @@ struct kt_act {
     void *data;      /* kt_act_bytes(), aligned to 64 */
 };
 uint64_t kt_act_bytes(uint32_t dtype, uint32_t k, uint32_t cap);
-/* A power of two. Ranges of tokens, below, start at a multiple of it and end at one or at n_tok. */
+/* 12. Ranges of tokens, below, start at a multiple of it and end at one or at n_tok. */
 uint32_t kt_act_unit(void);
 
 struct kt_linear {

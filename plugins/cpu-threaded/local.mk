@@ -4,7 +4,8 @@ KT_CPPFLAGS = -I$(top_srcdir)/include
 KT_CFLAGS = $(AM_CFLAGS) -O3 -fno-trapping-math
 KT_KERNELS = plugins/cpu-threaded/libkt_c.la
 kt_kernel_headers = plugins/cpu-threaded/format.h plugins/cpu-threaded/level.h plugins/cpu-threaded/linear.h \
-	plugins/cpu-threaded/linear_table.h plugins/cpu-threaded/linear_tile.h plugins/cpu-threaded/quantize_tile.h
+	plugins/cpu-threaded/linear_run.h plugins/cpu-threaded/linear_table.h plugins/cpu-threaded/linear_tile.h \
+	plugins/cpu-threaded/quantize_tile.h
 kt_row_kernels = plugins/cpu-threaded/attn.c plugins/cpu-threaded/kernels.h plugins/cpu-threaded/rows.c plugins/cpu-threaded/vec.h
 
 noinst_LTLIBRARIES += plugins/cpu-threaded/libkt_c.la

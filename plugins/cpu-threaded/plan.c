@@ -16,7 +16,7 @@ static struct kt_rows rows_of(const struct kt_plan *p, uint32_t section, enum kt
     const uint64_t limit[] = {[KT_FEW] = KT_FEW_ROWS, [KT_MID] = p->mid_rows, [KT_MANY] = UINT32_MAX};
     uint64_t max = smaller(section == KT_TOKENS ? p->graph.prog->max_tok : p->graph.prog->max_out, limit[policy]);
     max = pad(max, kt_act_unit());
-    return (struct kt_rows){(uint32_t)max, (uint32_t)smaller(max, KT_TILE_ROWS)};
+    return (struct kt_rows){(uint32_t)max, (uint32_t)smaller(max, (uint64_t)KT_TILE_UNITS * kt_act_unit())};
 }
 
 /* Makes all schedules and sets where the sections' values start; *shared, *private: bytes in all. */

@@ -51,7 +51,7 @@ static void put_a8_32(const float *x, uint32_t block, uint8_t *p, uint32_t w, ui
     int32_t sum = sum_of(q, 32);
     float ds = d * (float)sum;
     p += (uint64_t)block * w * KT_A8_32;
-    put_record(p, q, -sum, w, t);
+    put_record(p, q, -128 * sum, w, t);
     memcpy(p + w * KT_RECORD + 4 * t, &d, 4);
     memcpy(p + w * KT_RECORD + 4 * (w + t), &ds, 4);
 }

@@ -28,21 +28,20 @@ struct kt_place kt_place_of(const struct kt_worker *w, int32_t value)
 
 static bool is_many(const struct kt_worker *w) { return w->sched[w->section] == &w->plan->sched[w->section][KT_MANY]; }
 
-/* Rows per tile and number of tiles, a multiple of the workers: every worker gets as many. */
-static uint32_t tile_rows(const struct kt_worker *w, uint32_t *n_tiles)
+/* Number of tiles, a multiple of the workers: every worker gets as many. Tiles are whole units of activations. */
+static uint32_t n_tiles(const struct kt_worker *w)
 {
-    uint32_t unit = kt_act_unit(), most = is_many(w) ? KT_TILE_ROWS : UINT32_MAX;
-    uint32_t rounds = (uint32_t)((w->n_rows + (uint64_t)w->nth * most - 1) / ((uint64_t)w->nth * most));
-    *n_tiles = rounds * w->nth;
-    uint32_t rows = (w->n_rows + *n_tiles - 1) / *n_tiles;
-    return (rows + unit - 1) / unit * unit;
+    uint64_t unit = kt_act_unit(), units = (w->n_rows + unit - 1) / unit, most = is_many(w) ? KT_TILE_UNITS : UINT32_MAX;
+    return (uint32_t)((units + w->nth * most - 1) / (w->nth * most)) * w->nth;
 }
 
 /* The worker's tile of a round. Rounds go back and forth over the workers, since later rows have longer attention. */
-static struct kt_range tile_of(const struct kt_worker *w, uint32_t round, uint32_t rows)
+static struct kt_range tile_of(const struct kt_worker *w, uint32_t round, uint32_t n)
 {
-    uint64_t i = (uint64_t)round * w->nth + (round % 2 ? w->nth - 1 - w->ith : w->ith), begin = i * rows, end = begin + rows;
-    return (struct kt_range){(uint32_t)(begin < w->n_rows ? begin : w->n_rows), (uint32_t)(end < w->n_rows ? end : w->n_rows)};
+    uint64_t unit = kt_act_unit(), units = (w->n_rows + unit - 1) / unit;
+    uint64_t i = (uint64_t)round * w->nth + (round % 2 ? w->nth - 1 - w->ith : w->ith);
+    uint64_t begin = units * i / n * unit, end = units * (i + 1) / n * unit;
+    return (struct kt_range){(uint32_t)begin, (uint32_t)(end < w->n_rows ? end : w->n_rows)};
 }
 
 /* ---- steps ---------------------------------------------------------------------------------------------------------- */
@@ -67,9 +66,9 @@ static void do_step(struct kt_worker *w, const struct kt_step *s, struct kt_rang
  * cache from step to step. */
 static void do_tiles(struct kt_worker *w, uint32_t i, uint32_t end)
 {
-    uint32_t n_tiles, rows = tile_rows(w, &n_tiles);
-    for (uint32_t round = 0; round < n_tiles / w->nth; round++) {
-        struct kt_range r = tile_of(w, round, rows);
+    uint32_t n = n_tiles(w);
+    for (uint32_t round = 0; round < n / w->nth; round++) {
+        struct kt_range r = tile_of(w, round, n);
         if (r.begin >= r.end) continue;
         if (is_many(w)) w->tile = r;
         for (uint32_t s = i; s < end; s++) do_step(w, &w->sched[w->section]->steps[s], r);

@@ -15,8 +15,9 @@
 enum kt_policy { KT_FEW, KT_MID, KT_MANY, KT_N_POLICIES };
 enum { KT_TOKENS = 0, KT_WANTED = 1, KT_N_SECTIONS };
 
-/* Rows that FEW takes; rows of a tile of MANY, and of a block of LINEAR with GLU; weight rows of such a block. */
-enum { KT_FEW_ROWS = 8, KT_TILE_ROWS = 64, KT_GLU_COLUMNS = 256 };
+/* Rows that FEW takes; units of activations (kt_act_unit) in a tile of MANY, and in a block of LINEAR with GLU; weight rows of
+ * such a block. */
+enum { KT_FEW_ROWS = 8, KT_TILE_UNITS = 12, KT_GLU_COLUMNS = 256 };
 
 /* How a step is split over workers. */
 enum kt_split {

@@ -34,6 +34,7 @@ KT_INLINE vi v_lookup(const uint8_t *table, vi v)
 
 KT_INLINE vi v_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
 KT_INLINE vi v_shl32(vi v, int n) { return _mm256_sll_epi32(v, _mm_cvtsi32_si128(n)); }
+KT_INLINE vi v_sar32(vi v, int n) { return _mm256_sra_epi32(v, _mm_cvtsi32_si128(n)); } /* with the sign */
 KT_INLINE vi v_neg(vi v) { return _mm256_sub_epi32(_mm256_setzero_si256(), v); }
 
 /* Sums of pairs stay in int16 for as many steps as can't overflow: 32767 / (2 * 127 * max). */

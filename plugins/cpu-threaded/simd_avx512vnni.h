@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 #define KT_LEVEL avx512vnni
-enum { KT_SLICE = 64, KT_SLICES = 1, KT_TILE = 8, KT_DOT32 = 1, KT_SIGNED8 = 0 };
+enum { KT_SLICE = 64, KT_SLICES = 1, KT_TILE = 12, KT_DOT32 = 1, KT_SIGNED8 = 0 };
 
 typedef __m512i vi;
 typedef __m512 vf;
@@ -34,6 +34,7 @@ KT_INLINE vi v_lookup(const uint8_t *table, vi v)
 
 KT_INLINE vi v_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 KT_INLINE vi v_shl32(vi v, int n) { return _mm512_sll_epi32(v, _mm_cvtsi32_si128(n)); }
+KT_INLINE vi v_sar32(vi v, int n) { return _mm512_sra_epi32(v, _mm_cvtsi32_si128(n)); } /* with the sign */
 KT_INLINE vi v_neg(vi v) { return _mm512_sub_epi32(_mm512_setzero_si512(), v); }
 
 KT_INLINE int v_dot_steps(int max) { return (void)max, 8; }

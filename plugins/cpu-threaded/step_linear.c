@@ -4,9 +4,10 @@
 #include <string.h>
 
 /* One block of a unit with GLU: gate and up of some rows and columns, between LINEAR and GLU. */
-enum { BLOCK_FLOATS = KT_TILE_ROWS * KT_GLU_COLUMNS };
+static uint32_t block_rows(void) { return KT_TILE_UNITS * kt_act_unit(); }
+static uint64_t block_floats(void) { return (uint64_t)block_rows() * KT_GLU_COLUMNS; }
 
-uint64_t kt_linear_scratch(void) { return 2 * BLOCK_FLOATS; }
+uint64_t kt_linear_scratch(void) { return 2 * block_floats(); }
 
 static const struct kt_node *node(const struct kt_worker *w, int32_t i) { return &w->plan->graph.nodes[i]; }
 static uint32_t groups_of(const struct kt_weight *w) { return (w->n + KT_ROWS - 1) / KT_ROWS; }
@@ -35,12 +36,12 @@ static void run_glu(const struct kt_worker *w, const struct kt_unit *u, struct k
     const kopi_glu_params *p = glu->op->params;
     const struct kt_place py = kt_place_of(w, glu->out);
     uint32_t n = node(w, u->linear[0])->weight->n;
-    float *gate = w->scratch, *up = u->linear[1] < 0 ? NULL : w->scratch + BLOCK_FLOATS;
+    float *gate = w->scratch, *up = u->linear[1] < 0 ? NULL : w->scratch + block_floats();
     for (struct kt_range c = g; c.begin < g.end; c.begin = c.end) {
         c.end = g.end - c.begin < KT_GLU_COLUMNS / KT_ROWS ? g.end : c.begin + KT_GLU_COLUMNS / KT_ROWS;
         uint32_t column = c.begin * KT_ROWS, columns = (c.end < groups_of(node(w, u->linear[0])->weight) ? c.end * KT_ROWS : n) - column;
         for (struct kt_range b = r; b.begin < r.end; b.begin = b.end) {
-            b.end = r.end - b.begin < KT_TILE_ROWS ? r.end : b.begin + KT_TILE_ROWS;
+            b.end = r.end - b.begin < block_rows() ? r.end : b.begin + block_rows();
             run_linear(w, node(w, u->linear[0]), c, b, gate, KT_GLU_COLUMNS);
             if (up) run_linear(w, node(w, u->linear[1]), c, b, up, KT_GLU_COLUMNS);
             for (uint32_t i = b.begin; i < b.end; i++) {

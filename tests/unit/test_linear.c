@@ -328,7 +328,7 @@ START_TEST(bits_agree)
 {
     const struct type *type = &types[_i % N_TYPES];
     enum kt_level level = (enum kt_level)(_i / N_TYPES);
-    static const uint32_t k32[] = {32, 96, 576}, k256[] = {256, 768, 512}, k1[] = {1, 37, 130}, n[] = {1, 40, 27};
+    static const uint32_t k32[] = {32, 96, 1056}, k256[] = {256, 768, 512}, k1[] = {1, 37, 130}, n[] = {1, 40, 21};
     if (!possible(level)) return;
     const struct kt_linear *l = kt_linear_find(type->dtype, level);
     char name[64];
@@ -377,7 +377,7 @@ START_TEST(quantize_agrees)
                     for (uint32_t j = 0; j < len / 32; j++) {
                         int32_t s;
                         memcpy(&s, p + w * KT_RECORD * j + 4 * (8 * w + t % w), 4);
-                        if (len == 32) ck_assert_int_eq(s, -(sum[0] + sum[1]));
+                        if (len == 32) ck_assert_int_eq(s, -128 * (sum[0] + sum[1]));
                         else ck_assert(sum[2 * j] == (int16_t)s && sum[2 * j + 1] == s >> 16);
                     }
                     memcpy(&got, d + 4 * w, 4);
