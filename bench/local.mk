@@ -1,10 +1,12 @@
-# Programs that measure; built on request: make bench/kernels
-EXTRA_PROGRAMS = bench/kernels
+# Programs that measure; built on request: make bench/kernels bench/bandwidth
+EXTRA_PROGRAMS = bench/kernels bench/bandwidth
 CLEANFILES += $(EXTRA_PROGRAMS)
 bench_kernels_SOURCES = bench/kernels.c
 bench_kernels_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)
 bench_kernels_LDADD = $(KT_KERNELS) $(LIBM)
-EXTRA_DIST += bench/peers bench/peer_llama.py bench/report bench/speculation
+bench_bandwidth_SOURCES = bench/bandwidth.c
+bench_bandwidth_CFLAGS = $(AM_CFLAGS) -O3
+EXTRA_DIST += bench/cold bench/costs bench/measure.py bench/peer_llama.py bench/peers bench/report bench/speculation
 
 # The kernels of cpu-threaded without its plan, for bench/kernels-only; tests/backend/conforms.py proves its bits.
 check_LTLIBRARIES += bench/kopi-kernels-only.la bench/libkt_inside.la

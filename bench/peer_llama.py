@@ -4,6 +4,7 @@ Run by bench/peers in the peer's own virtual environment. Prints one JSON object
 import argparse
 import ctypes
 import json
+import os
 import time
 
 import llama_cpp as L
@@ -16,11 +17,13 @@ p.add_argument("--gen", type=int, default=128)
 p.add_argument("--depth", type=int, default=0)
 p.add_argument("--batch", type=int, default=512)
 p.add_argument("--kv", default="f16")
+p.add_argument("--first-token", action="store_true", help="only the time from loading to the first token")
 a = p.parse_args()
 
 quiet = L.llama_log_callback(lambda level, text, data: None)
 L.llama_log_set(quiet, ctypes.c_void_p(0))
 L.llama_backend_init()
+start = time.perf_counter()
 model = L.llama_model_load_from_file(a.model.encode(), L.llama_model_default_params())
 cp = L.llama_context_default_params()
 cp.n_ctx = a.depth + max(a.prompt, a.gen) + 64
@@ -51,6 +54,10 @@ def timed(fn):
 
 
 decode(16)
+if a.first_token:  # logits of the last token are there; taking the largest is nothing beside them
+    L.llama_synchronize(ctx)
+    print(json.dumps({"first_token": time.perf_counter() - start}), flush=True)
+    os._exit(0)  # without the interpreter's end, which may come after the library's
 out = {"system": L.llama_print_system_info().decode().strip()}
 if a.prompt:
     out["pp"] = a.prompt / timed(lambda: decode(a.prompt))

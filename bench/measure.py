@@ -1,0 +1,162 @@
+"""What bench/peers, bench/cold and bench/costs share: both sides, the bandwidth, the bytes that a token has to read, results."""
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kopi"
+PEER = "llama-cpp-python==0.3.36"
+# The peer as the package builds it here ("auto"), and with no more than AVX2.
+PEER_BUILDS = {"auto": "", "avx2": "-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON -DLLAVA_BUILD=OFF"}
+MODELS = ["smollm2", "qwen2.5-coder-0.5b", "gemma3-270m"]
+
+
+def options(p):
+    """The options that all of these programs have."""
+    p.add_argument("models", nargs="*", default=MODELS, help="GGUF files, or names of scripts/fetch-model")
+    p.add_argument("--kopi", required=True, help="the program, e.g. out/bin/kopi")
+    p.add_argument("--plugin-dir")
+    p.add_argument("--backend", default="cpu-threaded")
+    p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    p.add_argument("--threads", default="1,2")
+    p.add_argument("--isa", default="auto", help="levels of kopi, and builds of the peer: auto, avx2 or auto,avx2 (auto)")
+    p.add_argument("--kv", default="f16", choices=["f16", "f32"])
+    p.add_argument("--bandwidth", default=str(HERE.parent / "build" / "bench" / "bandwidth"), help="the program (make -C build bench/bandwidth)")
+    p.add_argument("--results", default=str(HERE / "results"))
+
+
+def parse(p):
+    """Arguments with `threads` and `isa` as lists; refuses what could only fail later."""
+    a = p.parse_args()
+    a.threads = [int(t) for t in a.threads.split(",")]
+    a.isa = a.isa.split(",")
+    for isa in a.isa:
+        if isa not in PEER_BUILDS:
+            raise SystemExit(f"--isa {isa}: allowed are {', '.join(PEER_BUILDS)}")
+    if not os.access(a.bandwidth, os.X_OK):
+        raise SystemExit(f"{a.bandwidth} is not there: make -C build bench/bandwidth")
+    return a
+
+
+def model_path(name):
+    return name if os.path.exists(name) else str(CACHE / "models" / f"{name}.gguf")
+
+
+def output(cmd):
+    p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if p.returncode:
+        raise SystemExit(f"{' '.join(cmd)}: exit {p.returncode}: {p.stderr.strip()[-400:]}")
+    return p.stdout
+
+
+def run(cmd):
+    """The JSON lines that a command prints."""
+    return [json.loads(line) for line in output(cmd).splitlines() if line.strip().startswith("{")]
+
+
+# ---- the two sides
+
+
+def peer_python(isa="auto"):
+    """The interpreter of the peer's environment, built on the first call (10 minutes on two cores)."""
+    venv = CACHE / "peers" / (PEER.replace("==", "-") + ("" if isa == "auto" else f"-{isa}"))
+    python = venv / "bin" / "python"
+    if not (venv / "ready").exists():
+        print(f"building {PEER} in {venv} ...", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        env = dict(os.environ, CMAKE_ARGS=PEER_BUILDS[isa]) if PEER_BUILDS[isa] else None
+        cache = ["--no-cache-dir"] if PEER_BUILDS[isa] else []
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *cache, PEER], check=True, env=env)
+        (venv / "ready").touch()
+    return str(python)
+
+
+def kopi_options(a, model, threads, isa):
+    """Options of `kopi bench` and `kopi run` that say what computes."""
+    out = ["-m", model, "-b", a.backend, "-t", str(threads), "-ctk", a.kv, "-ctv", a.kv]
+    if a.plugin_dir:
+        out += ["--plugin-dir", a.plugin_dir]
+    for s in a.set + ([f"backend.options.{a.backend}.isa={isa}"] if isa != "auto" else []):
+        out += ["--set", s]
+    return out
+
+
+def kopi_bench(a, model, threads, isa, prompt=0, gen=0, depth=0, batch=512, more=()):
+    """One test of `kopi bench`: {"pp": t/s, "tg": t/s, "system": level}."""
+    out = {}
+    cmd = [a.kopi, "bench", *kopi_options(a, model, threads, isa), "-p", str(prompt), "-n", str(gen), "-d", str(depth), "-r", "1",
+           "--batch-size", str(batch), "-o", "jsonl", "-c", str(depth + max(prompt, gen) + 64), *more]
+    for r in run(cmd):
+        out["pp" if r["n_prompt"] else "tg"] = r["avg_ts"]
+        out["system"] = r["cpu_info"]
+    return out
+
+
+def peer_bench(a, python, model, threads, prompt=0, gen=0, depth=0, batch=512):
+    return run([python, str(HERE / "peer_llama.py"), model, "--threads", str(threads), "--prompt", str(prompt), "--gen", str(gen),
+                "--depth", str(depth), "--batch", str(batch), "--kv", a.kv])[0]
+
+
+# ---- bytes and bandwidth
+
+
+class Sizes:
+    """What generation of one token has to read at least."""
+
+    def __init__(self, a, model):
+        j = json.loads(output([a.kopi, "inspect", "--json", model]))
+        meta, names = j["metadata"], {t["name"] for t in j["tensors"]}
+        arch = meta["general.architecture"]
+        get = lambda key, default=None: meta.get(f"{arch}.{key}", default)
+        tied = "output.weight" not in names
+        self.weights = sum(t["bytes"] for t in j["tensors"] if tied or t["name"] != "token_embd.weight")
+        heads = get("attention.head_count")
+        dim = get("attention.key_length", get("embedding_length") // heads)
+        size = {"f16": 2, "f32": 4}[a.kv]
+        per_layer = get("attention.head_count_kv", heads) * (dim + get("attention.value_length", dim)) * size
+        window, layers = get("attention.sliding_window"), get("block_count")
+        # Gemma 3: five layers with a window, then one without.
+        self.global_layers = layers // 6 if window and arch == "gemma3" else layers
+        self.window, self.window_layers, self.per_layer = window, layers - self.global_layers, per_layer
+
+    def kv(self, depth):
+        """Bytes of keys and values that a token at this depth reads."""
+        near = min(depth, self.window) if self.window else depth
+        return self.per_layer * (self.global_layers * depth + self.window_layers * near)
+
+
+def bandwidth(a, sizes, threads):
+    """GB/s of reading as many bytes as the weights have, with as many threads."""
+    return run([a.bandwidth, str(sizes.weights), str(threads)])[0]["gbs"]
+
+
+# ---- figures and files
+
+
+def quartiles(x):
+    q = statistics.quantiles(x, n=4, method="inclusive") if len(x) > 1 else [x[0]] * 3
+    return q[0], statistics.median(x), q[2]
+
+
+def cpu_name():
+    for line in open("/proc/cpuinfo", encoding="utf-8", errors="replace"):
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def heading(a, kind):
+    return {"kind": kind, "date": time.strftime("%Y-%m-%d"), "cpu": cpu_name(), "backend": a.backend, "set": a.set, "kv": a.kv}
+
+
+def write(a, report, name):
+    out = Path(a.results)
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / f"{name}.json"
+    file.write_text(json.dumps(report, indent=1) + "\n")
+    print(f"written to {file}")
