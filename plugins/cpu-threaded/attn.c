@@ -8,7 +8,7 @@
 
 /* Queries of a tile, sized so that a tile's accumulators stay in registers: SCORE_TILE * 2 and VALUE_TILE * VALUE_WIDTH v16. */
 #if defined(__AVX512F__)
-enum { SCORE_TILE = 8, VALUE_TILE = 6, VALUE_WIDTH = 4 };
+enum { SCORE_TILE = 8, VALUE_TILE = 8, VALUE_WIDTH = 2 };
 #else
 enum { SCORE_TILE = 3, VALUE_TILE = 2, VALUE_WIDTH = 2 };
 #endif
@@ -18,6 +18,7 @@ struct block {
     const struct kt_attn_chunk *c;
     uint32_t first;                           /* of the chunk's positions */
     uint32_t q0, q1;                          /* queries that see some of it */
+    const char *ahead[4];                     /* what is read next: keys of the next block, values of this one */
     float p[KT_MAX_QUERIES][KT_BLOCK];        /* scores, then weights */
 };
 
@@ -30,15 +31,28 @@ VEC float load_kv1(const void *p, size_t i, bool f16)
     return f16 ? kopi_f16_to_f32(((const uint16_t *)p)[i]) : ((const float *)p)[i];
 }
 
+/* While row d of the keys is read: as much of what is read next. Two rows of F16 are a line of the cache. */
+VEC void fetch_ahead(const char *const *ahead, uint32_t d, const bool f16)
+{
+    size_t at = (size_t)d * KT_LANES * (f16 ? 2 : 4);
+    __builtin_prefetch(ahead[f16 ? d & 1 : 0] + at);
+    __builtin_prefetch(ahead[f16 ? 2 + (d & 1) : 2] + at);
+    if (f16) return;
+    __builtin_prefetch(ahead[1] + at);
+    __builtin_prefetch(ahead[3] + at);
+}
+
 /* ---- scores --------------------------------------------------------------------------------------------------------- */
 
 VEC void score_tile(struct block *b, uint32_t q, const uint32_t nq, const void *k0, const void *k1, const bool f16)
 {
     const struct kt_attn_chunk *c = b->c;
+    const bool first = q == b->q0;
     v16 s[SCORE_TILE][2];
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < nq; i++) s[i][0] = s[i][1] = v16_set(0);
     for (uint32_t d = 0; d < c->head_dim_k; d++) {
+        if (first) fetch_ahead(b->ahead, d, f16);
         v16 a = load_kv(k0, (size_t)d * KT_LANES, f16), e = load_kv(k1, (size_t)d * KT_LANES, f16);
 #pragma GCC unroll 8
         for (uint32_t i = 0; i < nq; i++) {
@@ -180,6 +194,8 @@ VEC void add_values(struct block *b, uint32_t q, uint32_t nq, uint32_t from, uin
         case 3: value_tiles(b, q, 3, v, lane0, j0, j1, f16); break;
         case 4: value_tiles(b, q, 4, v, lane0, j0, j1, f16); break;
         case 5: value_tiles(b, q, 5, v, lane0, j0, j1, f16); break;
+        case 6: value_tiles(b, q, 6, v, lane0, j0, j1, f16); break;
+        case 7: value_tiles(b, q, 7, v, lane0, j0, j1, f16); break;
 #endif
         default: value_tiles(b, q, VALUE_TILE, v, lane0, j0, j1, f16);
         }
@@ -218,6 +234,12 @@ static void do_block(struct block *b)
     uint32_t from, to;
     if (!k0) k0 = k1; /* nothing there is visible: any readable keys will do */
     if (!k1) k1 = k0;
+    const uint32_t next = b->first + KT_BLOCK < KT_CHUNK ? KT_BLOCK / KT_LANES : 0;
+    const void *const *k = b->c->k + b->first / KT_LANES + next, *const *v = b->c->v + b->first / KT_LANES;
+    for (int i = 0; i < 2; i++) {
+        b->ahead[i] = k[i] ? k[i] : k0;
+        b->ahead[2 + i] = v[i] ? v[i] : k0;
+    }
     (b->c->k_f16 ? score_f16 : score_f32)(b, k0, k1);
     if (b->c->softcap > 0) cap_scores(b);
     for (uint32_t q = b->q0; q < b->q1; q++) {

@@ -80,20 +80,33 @@ static void rope_halves(const float *x, float *y, uint32_t n, uint32_t apart, co
     }
 }
 
+/* Pairs [0, n) of neighbours, n a multiple of 8; cs: cosine and sine of each. */
+static void rope_neighbours(const float *x, float *y, uint32_t n, const float *cs)
+{
+    for (uint32_t i = 0; i < 2 * n; i += 16) {
+        v16 v = v16_load(x + i), t = v16_load(cs + i);
+        v16_store(y + i, v16_fma_sub_add(v16_firsts(v), t, v16_mul(v16_seconds(v), v16_swapped(t))));
+    }
+}
+
 enum { ROPE_PAIRS = 128 }; /* that the table is split up for at once */
 
 static void rope(const float *x, float *y, uint32_t head_dim, uint32_t n_heads, const kopi_rope_params *p, const float *table)
 {
     float c[ROPE_PAIRS], s[ROPE_PAIRS];
-    uint32_t n_pairs = p->n_rot / 2, wide = p->pairing == KOPI_ROPE_HALF && n_pairs <= ROPE_PAIRS ? n_pairs / 16 * 16 : 0;
-    for (uint32_t i = 0; i < wide; i++) {
+    bool halves = p->pairing == KOPI_ROPE_HALF;
+    uint32_t n_pairs = p->n_rot / 2, wide = !halves ? n_pairs / 8 * 8 : n_pairs <= ROPE_PAIRS ? n_pairs / 16 * 16 : 0;
+    for (uint32_t i = 0; halves && i < wide; i++) {
         c[i] = table[2 * i];
         s[i] = table[2 * i + 1];
     }
     for (uint32_t h = 0; h < n_heads; h++, x += head_dim, y += head_dim) {
-        rope_halves(x, y, wide, n_pairs, c, s);
+        if (halves)
+            rope_halves(x, y, wide, n_pairs, c, s);
+        else
+            rope_neighbours(x, y, wide, table);
         for (uint32_t i = wide; i < n_pairs; i++)
-            if (p->pairing == KOPI_ROPE_HALF)
+            if (halves)
                 rope_pair(x, y, i, i + n_pairs, table + 2 * i);
             else
                 rope_pair(x, y, 2 * i, 2 * i + 1, table + 2 * i);

@@ -25,6 +25,10 @@ VEC v16 v16_mul(v16 x, v16 y) { return _mm512_mul_ps(x, y); }
 VEC v16 v16_div(v16 x, v16 y) { return _mm512_div_ps(x, y); }
 VEC v16 v16_fma(v16 x, v16 y, v16 z) { return _mm512_fmadd_ps(x, y, z); }
 VEC v16 v16_fms(v16 x, v16 y, v16 z) { return _mm512_fmsub_ps(x, y, z); }
+VEC v16 v16_firsts(v16 x) { return _mm512_moveldup_ps(x); }
+VEC v16 v16_seconds(v16 x) { return _mm512_movehdup_ps(x); }
+VEC v16 v16_swapped(v16 x) { return _mm512_permute_ps(x, 0xb1); }
+VEC v16 v16_fma_sub_add(v16 x, v16 y, v16 z) { return _mm512_fmaddsub_ps(x, y, z); }
 
 VEC __m512i v16_bits_of(v16 x) { return _mm512_castps_si512(x); }
 VEC v16 v16_negate(v16 x) { return _mm512_castsi512_ps(_mm512_xor_si512(v16_bits_of(x), _mm512_set1_epi32(INT32_MIN))); }
