@@ -11,8 +11,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kopi"
 PEER = "llama-cpp-python==0.3.36"
-# The peer as the package builds it here ("auto"), and with no more than AVX2.
-PEER_BUILDS = {"auto": "", "avx2": "-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON -DLLAVA_BUILD=OFF"}
+# Environment of each build of the peer: as the package builds it here ("auto"), with no more than AVX2, and without AMX, for machines
+# that announce AMX and fault on its instructions.
+NO_AMX = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+PEER_BUILDS = {"auto": {}, "noamx": {"CFLAGS": NO_AMX, "CXXFLAGS": NO_AMX},
+               "avx2": {"CMAKE_ARGS": "-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON -DLLAVA_BUILD=OFF"}}
+LEVELS = ["auto", "avx2"]
 MODELS = ["smollm2", "qwen2.5-coder-0.5b", "gemma3-270m"]
 
 
@@ -36,8 +40,8 @@ def parse(p):
     a.threads = [int(t) for t in a.threads.split(",")]
     a.isa = a.isa.split(",")
     for isa in a.isa:
-        if isa not in PEER_BUILDS:
-            raise SystemExit(f"--isa {isa}: allowed are {', '.join(PEER_BUILDS)}")
+        if isa not in LEVELS:
+            raise SystemExit(f"--isa {isa}: allowed are {', '.join(LEVELS)}")
     if not os.access(a.bandwidth, os.X_OK):
         raise SystemExit(f"{a.bandwidth} is not there: make -C build bench/bandwidth")
     return a
@@ -62,18 +66,27 @@ def run(cmd):
 # ---- the two sides
 
 
-def peer_python(isa="auto"):
-    """The interpreter of the peer's environment, built on the first call (10 minutes on two cores)."""
-    venv = CACHE / "peers" / (PEER.replace("==", "-") + ("" if isa == "auto" else f"-{isa}"))
+def build_peer(build):
+    """The interpreter of a peer's environment, built on the first call (10 minutes on two cores)."""
+    venv = CACHE / "peers" / (PEER.replace("==", "-") + ("" if build == "auto" else f"-{build}"))
     python = venv / "bin" / "python"
     if not (venv / "ready").exists():
-        print(f"building {PEER} in {venv} ...", file=sys.stderr)
+        print(f"building {PEER} ({build}) in {venv} ...", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-        env = dict(os.environ, CMAKE_ARGS=PEER_BUILDS[isa]) if PEER_BUILDS[isa] else None
-        cache = ["--no-cache-dir"] if PEER_BUILDS[isa] else []
+        cache = ["--no-cache-dir"] if PEER_BUILDS[build] else []
+        env = dict(os.environ, **PEER_BUILDS[build])
         subprocess.run([str(python), "-m", "pip", "install", "-q", *cache, PEER], check=True, env=env)
         (venv / "ready").touch()
     return str(python)
+
+
+def peer_python(isa, model):
+    """Interpreter and name of the peer's build for a level. One that is killed by a signal is replaced by the one without AMX."""
+    if isa != "auto":
+        return build_peer(isa), isa
+    python = build_peer("auto")
+    tried = subprocess.run([python, str(HERE / "peer_llama.py"), model, "--prompt", "32", "--gen", "1"], capture_output=True)
+    return (build_peer("noamx"), "noamx") if tried.returncode < 0 else (python, "auto")
 
 
 def kopi_options(a, model, threads, isa):
