@@ -120,6 +120,7 @@ static enum lines_status read_edited(const char *text, char **line)
     int n;
     prompt_text = text;
     errno = 0;
+    el_set(editor, EL_PREP_TERM, 1); /* before the prompt: a Ctrl-D typed on sight of it is a key, not the end of a cooked line */
     const char *got = el_gets(editor, &n);
     if (!got || n <= 0) {
         bool interrupted = n < 0 && errno == EINTR;

@@ -15,6 +15,7 @@ from models import TINY, tiny  # noqa: E402
 from report import KOPI, PLUGINS, SANITIZED, check, finish  # noqa: E402
 
 MODEL = tiny(next(m for m in TINY if m.startswith("llama")))
+PROMPT = "\n> "  # at the start of a line: an answer of random text may have the rest of it
 PATIENCE = 60 if SANITIZED else 20  # seconds to wait for an output
 
 
@@ -22,7 +23,7 @@ class Chat:
     """kopi run on a terminal of its own; everything that it printed, without terminal codes, is in `text`."""
 
     def __init__(self, home, *args):
-        self.text = ""
+        self.text = "\n"
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             os.environ.update(HOME=home, XDG_STATE_HOME=f"{home}/state", TERM="xterm", EDITOR=f"{home}/editor")
@@ -55,7 +56,7 @@ class Chat:
         self.type(text + "\n")
         if expect:
             self.wait(expect, what or text)
-        self.wait("> ", f"prompt after {text!r}")
+        self.wait(PROMPT, f"prompt after {text!r}")
 
     def end(self, what, code):
         end = time.monotonic() + PATIENCE
@@ -72,7 +73,7 @@ class Chat:
 
 def start(home, *args):
     chat = Chat(home, *args)
-    chat.wait("> ", "the first prompt")
+    chat.wait(PROMPT, "the first prompt")
     return chat
 
 
@@ -125,17 +126,19 @@ def check_keys(home):
     chat.type("half a line")
     chat.wait("half a line", "what is typed is shown")
     chat.type("\x03")
-    chat.wait("> ", "Ctrl-C drops the line")
+    chat.wait(PROMPT, "Ctrl-C drops the line")
     chat.line("/show", "messages    0", "nothing of it is left")
     chat.type("\x03")
-    chat.wait("> ", "one Ctrl-C goes on")
+    chat.wait(PROMPT, "one Ctrl-C goes on")
     chat.type("\x03")
     chat.end("the second Ctrl-C ends the chat", 130)
     chat = start(home, "-n", "100000", "--ignore-eos", "-c", "4096")
     chat.type("talk on\n")
-    time.sleep(0.5)
+    end = time.monotonic() + PATIENCE
+    while len(chat.text) < chat.seen + 60 and time.monotonic() < end and chat.read():
+        pass
     os.kill(chat.pid, signal.SIGINT)
-    chat.wait("> ", "Ctrl-C stops an answer")
+    chat.wait(PROMPT, "Ctrl-C stops an answer")
     chat.line("/show", "messages    2", "and keeps it")
     chat.type("\x04")
     chat.end("Ctrl-D after it", 0)
@@ -149,7 +152,7 @@ def check_history(home):
     check("hello" in history.read_text(), "the history is kept", history.read_text()[:200])
     chat = start(home)
     chat.type("/show x\n")
-    chat.wait("> ", "a line to find again")
+    chat.wait(PROMPT, "a line to find again")
     chat.type("\x1b[A")  # arrow up
     chat.wait("/show x", "arrow up gives the last line")
     chat.type("\n\x04")
