@@ -14,9 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Rounds of the pause instruction before a waiter sleeps: about 100 us, which covers the gap between two steps and is
- * invisible to others; with more workers than allowed CPUs waiters sleep at once. */
-enum { SPINS = 2000 };
+/* How long a waiter spins before it sleeps: longer than a wake-up takes (some 25 us), so that a team that has slept once doesn't
+ * sleep at every barrier from then on; short enough to be invisible to others. With more workers than allowed CPUs waiters
+ * sleep at once. */
+enum { SPIN_NS = 100000 };
 
 /* One running call. Lives on the stack of kopi__team_run. */
 struct kopi_team {
@@ -57,6 +58,20 @@ static void pause_cpu(void)
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
+}
+
+/* Rounds of pause_cpu that take SPIN_NS: a pause is 10 cycles on some processors and 140 on others. */
+static unsigned spin_rounds(void)
+{
+    enum { ROUNDS = 500, TRIES = 3 };
+    uint64_t best = UINT64_MAX;
+    for (int t = 0; t < TRIES; t++) {
+        uint64_t begin = kopi__now_ns();
+        for (int i = 0; i < ROUNDS; i++) pause_cpu();
+        uint64_t ns = kopi__now_ns() - begin;
+        if (ns < best) best = ns;
+    }
+    return (unsigned)((uint64_t)ROUNDS * SPIN_NS / (best ? best : 1));
 }
 
 static void futex(_Atomic uint32_t *word, int op, uint32_t value)
@@ -120,7 +135,7 @@ kopi_status kopi__team_new(unsigned n, struct kopi_team_pool **out, kopi_error *
     memset(p, 0, sizeof *p);
     pthread_mutex_init(&p->one_caller, NULL);
     p->n = 1;
-    p->spins = n <= kopi__allowed_cpus() ? SPINS : 0;
+    p->spins = n > 1 && n <= kopi__allowed_cpus() ? spin_rounds() : 0;
     p->ranks = kopi__alloc_aligned(n * sizeof *p->ranks, 64);
     p->threads = kopi__calloc(n, sizeof *p->threads);
     if (!p->ranks || !p->threads) {
