@@ -75,11 +75,16 @@ static void run_all(const struct widths *f, uint64_t group_bytes, uint32_t n_gro
             run_many(f, group_bytes, n_groups, x, tok0 + p, smaller(n_tok - p, PART), &a);
         return;
     }
-    for (uint32_t g = 0; g < n_groups; g++, a.group += group_bytes, a.y += KT_ROWS, a.rows -= KT_ROWS) {
-        struct tile one = a;
-        one.rows = smaller(a.rows, KT_ROWS);
-        run_units(f, one, 0, x, tok0, tok0 + n_tok);
-        if (a.bias) a.bias += KT_ROWS;
+    const uint64_t token_bytes = kt_token_bytes(x->dtype, x->k);
+    for (uint32_t g = 0; g < n_groups; g++, a.group += group_bytes) {
+        a.rows = smaller(all->rows - KT_ROWS * g, KT_ROWS);
+        a.bias = all->bias ? all->bias + KT_ROWS * g : NULL;
+        a.y = all->y + KT_ROWS * g;
+        for (uint32_t t = tok0, w; t < tok0 + n_tok; t += w, a.y += w * a.ldy) {
+            w = kt_unit_width(t, x->n_tok);
+            a.x = (const uint8_t *)x->data + t * token_bytes;
+            f->unit[w == KT_UNIT ? 4 : __builtin_ctz(w)](&a);
+        }
     }
 }
 
