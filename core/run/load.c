@@ -227,6 +227,7 @@ static kopi_status load(struct loading *l)
     if (s == KOPI_OK) s = kopi__engine_plugin(m->engine, NULL, &plugin, l->err);
     if (s == KOPI_OK) s = check_sha256(l);
     if (s == KOPI_OK) s = open_file(l, plugin);
+    if (s == KOPI_OK) kopi__gguf_willneed(l->m->gguf); /* the disk reads on while the vocabulary is made */
     if (s == KOPI_OK) s = kopi__decoder_read(m->gguf, &m->decoder, l->err);
     if (s == KOPI_OK) s = read_text(l);
     if (s == KOPI_OK) s = kopi__engine_instance(m->engine, plugin, m->stop, &m->main, l->err);
