@@ -147,6 +147,7 @@ static kopi_status alloc_pages(struct kopi_exec *x, kopi_kv_group *g, kopi_error
     if (kopi__device_is_apart(x->main)) return kopi__device_alloc(x->main, bytes, "KV cache", &g->handle, err);
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return kopi__nomem(err, "KV cache; lower --ctx-size");
+    madvise(base, bytes, MADV_HUGEPAGE); /* a wish: a long context is read through fewer address translations */
     g->base = base;
     return KOPI_OK;
 }
