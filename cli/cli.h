@@ -34,6 +34,7 @@ extern const struct cli_command cli_commands[]; /* ends with name NULL */
 
 /* The one configuration of this process, filled from files, environment, --set and flags before a command runs. */
 extern kopi_config *cli_config;
+const char *cli_config_file(void); /* of --config; NULL: none */
 extern bool cli_quiet, cli_no_progress;
 
 /* Parses argv for a command into its options and the configuration. Positional arguments are moved to args. Returns 0 or an

@@ -36,12 +36,12 @@ static void print_one(kopi_engine *engine, const struct kopi_plugin_handle *p)
     kopi__instance_free(i);
 }
 
-struct listing { kopi_engine *engine; const char *only; int n; };
+struct listing { kopi_engine *engine; const char *only, *file; int n; };
 
 static void visit(void *ctx, const char *name, const char *path)
 {
     struct listing *l = ctx;
-    if (l->only && strcmp(l->only, name)) return;
+    if (l->only ? strcmp(l->only, name) : l->file && !strcmp(l->file, path)) return;
     const struct kopi_plugin_handle *p;
     kopi_error e;
     l->n++;
@@ -51,6 +51,16 @@ static void visit(void *ctx, const char *name, const char *path)
         printf("%s\n  file     %s\n  not used: %s comes first\n", name, path, p->path);
     else
         print_one(l->engine, p);
+}
+
+/* The file of backend.path, which no folder needs to have. */
+static void list_file(struct listing *l)
+{
+    const struct kopi_plugin_handle *p;
+    kopi_error e;
+    l->n++;
+    if (kopi__engine_plugin(l->engine, NULL, &p, &e) == KOPI_OK) print_one(l->engine, p);
+    else printf("%s\n  unusable: %s\n", l->file, e.text);
 }
 
 /* Each distinct (backend, code) with the number of operations that it runs. */
@@ -97,10 +107,13 @@ int cli_backends(int n_args, char **args)
         return cli_error(EXIT_USAGE, "kopi backends takes nothing, or: info NAME, or: check FILE-or-NAME, or: new NAME DIR");
     struct listing l = {.only = n_args == 2 ? args[1] : NULL};
     if (n_args == 1) return cli_error(EXIT_USAGE, "kopi backends info needs a NAME");
+    const char *chosen;
+    if (kopi__config_backend(cli_config, &chosen, &l.file, &e) != KOPI_OK) return cli_fail(&e);
     if (kopi_engine_new(cli_config, &l.engine, &e) != KOPI_OK) return cli_fail(&e);
     unsigned n = kopi__default_threads(why, sizeof why);
     printf("threads: %u by default (%s), team of %u\n", n, why, kopi_engine_threads(l.engine));
     struct kopi_plugin_search search = kopi__engine_search(cli_config);
+    if (l.file && !l.only) list_file(&l);
     kopi__plugin_each(&search, visit, &l);
     kopi_engine_free(l.engine);
     if (!l.n && l.only) return cli_error(EXIT_BACKEND, "backend \"%.40s\" was not found", l.only);

@@ -177,6 +177,9 @@ static int find(const char *backend, struct kopi_plugin_file *out)
 {
     kopi_error e;
     struct kopi_plugin_search search = kopi__engine_search(cli_config);
+    size_t n = strlen(backend);
+    if (n > 3 && !strchr(backend, '/') && !strcmp(backend + n - 3, ".so"))
+        return cli_error(EXIT_USAGE, "\"%.60s\" is neither a name nor a path: for the file of this folder write ./%.60s", backend, backend);
     if (strchr(backend, '/')) search.path = backend;
     else search.name = backend;
     return kopi__plugin_find(&search, out, &e) == KOPI_OK ? 0 : cli_fail(&e);

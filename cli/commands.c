@@ -27,7 +27,7 @@ const struct cli_command cli_commands[] = {
     {"profile", NULL, "where the time of a short run goes, by operation", cli_profile_options, COMPUTE, cli_profile},
     {"backends", "[info NAME | check FILE-or-NAME | new NAME DIR]", "backends that are found, or one; a test of one; the start of one",
      cli_backends_options, COMPUTE, cli_backends},
-    {"config", "check|print|schema|init", "validate, show or start a configuration", cli_config_options, ALL, cli_config_command},
+    {"config", "check [FILE] | print [FILE] | schema | init", "validate, show or start a configuration", cli_config_options, ALL, cli_config_command},
     {"version", NULL, "version of kopi and of its backend ABI", NULL, "", run_version},
     {"help", "[COMMAND]", "this list, or the options of a command", NULL, "", run_help},
     {0},

@@ -29,7 +29,8 @@ int main(int argc, char **argv)
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
     if (!strcmp(name, "--version")) name = "version";
     if (!strcmp(name, "help") && argc > 2) {
-        const struct cli_command *about = find_command(argv[2]);
+        bool itself = !strcmp(argv[2], "--help") || !strcmp(argv[2], "-h");
+        const struct cli_command *about = find_command(itself ? name : argv[2]);
         if (!about) return unknown_command(argv[2]);
         cli_help(about);
         return cli_finish_output();

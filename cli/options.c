@@ -23,6 +23,8 @@ static const struct cli_option global[] = {
 };
 static const struct cli_option none[] = {{0}};
 
+const char *cli_config_file(void) { return config_file; }
+
 bool cli_has_name(const char *names, const char *flag)
 {
     size_t n = strlen(flag);
@@ -72,7 +74,7 @@ static int unknown_flag(const struct cli_command *c, const char *flag)
 {
     const char *best = NULL;
     size_t len = 0;
-    unsigned cost = 3;
+    unsigned cost = flag[2] ? 3 : 0; /* every other letter is near to one letter */
     for (const struct cli_option *o = c->options ? c->options : none; o->names; o++) note_nearest(o->names, flag, &best, &len, &cost);
     for (const struct cli_option *o = global; o->names; o++) note_nearest(o->names, flag, &best, &len, &cost);
     const kopi_config_key *key;
@@ -106,6 +108,9 @@ static int store(const struct cli_option *o, const char *flag, const char *value
     }
 }
 
+/* What --help calls the value of a key: the possible words, where there are no others. */
+static const char *key_arg(const kopi_config_key *key) { return key->type == KOPI_CONFIG_ENUM ? key->words : key->arg; }
+
 /* A flag of the configuration waits until files and environment are read: it counts more than they do. */
 struct pending { const char *flag, *value; };
 
@@ -124,7 +129,7 @@ static int parse_one(const struct cli_command *c, int argc, char **argv, int *i,
     bool wants = o ? o->kind != CLI_FLAG : key->type != KOPI_CONFIG_BOOL;
     if (!wants && value) return cli_error(EXIT_USAGE, "%s takes no value", flag);
     if (wants && !value) {
-        if (*i + 1 >= argc) return cli_error(EXIT_USAGE, "%s needs a value: %s %s", flag, flag, o ? o->arg : key->arg);
+        if (*i + 1 >= argc) return cli_error(EXIT_USAGE, "%s needs a value: %s %s", flag, flag, o ? o->arg : key_arg(key));
         value = argv[++*i];
     }
     if (o) return store(o, flag, value);
@@ -174,6 +179,16 @@ static void set_log_level(void)
     kopi_log_set(n, NULL, NULL);
 }
 
+/* An argument that the command doesn't take is most likely the value of a flag that was left out. */
+static int unwanted(const struct cli_command *c, const char *arg)
+{
+    size_t n = strlen(arg);
+    bool model = n > 5 && !strcmp(arg + n - 5, ".gguf") && cli_takes_key(c, kopi_config_key_of_flag("--model"));
+    const struct cli_option *text = find(c->options ? c->options : none, "--prompt");
+    return cli_error(EXIT_USAGE, "kopi %s takes no argument \"%.60s\"%s%s", c->name, arg,
+                     model || text ? "; did you mean " : "", model ? "-m FILE?" : text ? "-p TEXT?" : "");
+}
+
 int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, int *n_args)
 {
     struct pending *pending = calloc((size_t)argc + 1, sizeof *pending);
@@ -188,7 +203,7 @@ int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, i
         cli_help(c);
         code = -1;
     }
-    if (!code && *n_args && !c->args) code = cli_error(EXIT_USAGE, "kopi %s takes no argument \"%.60s\"", c->name, args[0]);
+    if (!code && *n_args && !c->args) code = unwanted(c, args[0]);
     if (!code) code = configure(c, pending, n_pending);
     if (!code) set_log_level();
     free(pending);
@@ -212,6 +227,27 @@ static void list_options(const struct cli_option *o)
     for (; o && o->names; o++) row(o->names, o->arg, o->help, NULL);
 }
 
+/* Whether an option of the command has every name of the key, as -np of bench, which takes a list. */
+static bool hidden(const struct cli_command *c, const kopi_config_key *key)
+{
+    char one[64];
+    for (const char *p = key->flags; *p; p += strspn(p, ", ")) {
+        size_t n = strcspn(p, ", ");
+        snprintf(one, sizeof one, "%.*s", (int)n, p);
+        if (!find(c->options ? c->options : none, one)) return false;
+        p += n;
+    }
+    return true;
+}
+
+static void list_key(const kopi_config_key *key)
+{
+    char names[64]; /* a flag that is on or off is one word, and begins with two dashes */
+    if (key->type != KOPI_CONFIG_BOOL) return row(key->flags, key_arg(key), key->help, key->default_value);
+    snprintf(names, sizeof names, "--[no-]%s", key->flags + 2);
+    row(names, NULL, key->help, key->default_value);
+}
+
 void cli_help(const struct cli_command *c)
 {
     if (!c) {
@@ -223,6 +259,6 @@ void cli_help(const struct cli_command *c)
     list_options(c->options);
     const kopi_config_key *key;
     for (size_t i = 0; (key = kopi_config_key_at(i)); i++)
-        if (cli_takes_key(c, key)) row(key->flags, key->type == KOPI_CONFIG_BOOL ? NULL : key->arg, key->help, key->default_value);
+        if (cli_takes_key(c, key) && !hidden(c, key)) list_key(key);
     list_options(global);
 }

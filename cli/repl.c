@@ -145,6 +145,7 @@ int cli_repl(kopi_model *model, const struct repl_options *o)
     if (kopi_cache_new(model, &r.cache, &e) != KOPI_OK) return cli_fail(&e);
     if (o->system_text) talk_add(&r.talk, "system", o->system_text);
     if (!kopi_model_has_chat_template(model)) fprintf(stderr, "kopi: the model has no chat template: each line is taken as it is\n");
+    if (!cli_quiet) fprintf(stderr, "/help lists the commands, Ctrl-D ends the chat\n");
     lines_open();
     int code = loop(&r);
     lines_close();

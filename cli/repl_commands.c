@@ -160,7 +160,7 @@ static void cmd_stats(struct repl *r, const char *arg)
         printf("  no answer yet\n");
         return;
     }
-    printf("  %zu answers, %zu tokens in all; the last:\n", r->n_answers, r->n_tokens);
+    printf("  %zu answer%s, %zu tokens in all; the last:\n", r->n_answers, r->n_answers == 1 ? "" : "s", r->n_tokens);
     fflush(stdout);
     cli_show_timings(&r->last);
 }

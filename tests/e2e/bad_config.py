@@ -52,6 +52,14 @@ ARGUMENTS = [
     (["run", "--thread", "2"], 2, ["--thread", "--threads"]),
     (["run", "-t", "many"], 2, ["-t", "many"]),
     (["run", "-p"], 2, ["-p", "needs a value"]),
+    (["run", "What is it?"], 2, ["-p TEXT"]),
+    (["run", "a.gguf"], 2, ["-m FILE"]),
+    (["tokenize", "a.gguf"], 2, ["-m FILE"]),
+    (["inspect", "-m", "a.gguf"], 2, ["no option -m; see kopi inspect --help"]),
+    (["run", "--fallback"], 2, ["needs a value", "cpu|none"]),
+    (["config", "init", "kopi.yaml"], 2, ["kopi.yaml", "standard output"]),
+    (["config", "check", "/nowhere.yaml"], 3, ["/nowhere.yaml", "No such file"]),
+    (["config", "check", "/nowhere.yaml", "--config", "/other.yaml"], 3, ["/other.yaml"]),
     (["run", "-p", "x"], 3, ["model", "--model"]),
     (["run", "-p", "x", "--set", "nonsense=1"], 2, ["nonsense", "backend"]),
     (["run", "-p", "x", "--set", "nonsense"], 2, ["nonsense", "key=value"]),
@@ -113,4 +121,17 @@ with tempfile.TemporaryDirectory() as name:
     config.write_text(f"backend: cpu\nmodel: {MODEL}\nplugin_dirs: [{PLUGINS}]\n")
     done = command(KOPI, "config", "check", "--config", config)
     check(done.returncode == 0 and b"valid" in done.stdout, "config check of a good file", done.stderr.decode())
+    done = command(KOPI, "config", "print", config)
+    check(done.returncode == 0 and f"path: {MODEL}".encode() in done.stdout, "config print FILE", (done.stdout + done.stderr).decode())
+
+    # a backend named by its file is listed, once, though no folder has it
+    for more in (), ("--plugin-dir", PLUGINS):
+        path = f"{PLUGINS}/kopi-cpu.so"
+        text = command(KOPI, "backends", "--backend-path", path, *more, env={**os.environ, "KOPI_PLUGIN_PATH": ""}).stdout.decode()
+        check(text.count(f"file     {path}\n") == 1 and "device" in text, "kopi backends lists --backend-path", text)
+
+    # help names the values that are possible, both ways of a switch, and each option once
+    text = command(KOPI, "bench", "--help").stdout.decode()
+    check("--fallback cpu|none" in text and "--[no-]mmap" in text, "help names the values", text)
+    check(text.count("-np, --parallel") == 1, "help has no option twice", text)
 finish()

@@ -80,6 +80,7 @@ def start(home, *args):
 def check_commands(home):
     saved = Path(home) / "talk.json"
     chat = start(home)
+    check("/help lists the commands" in chat.text, "a chat begins with how to go on", chat.text)
     chat.line("/help", "/stats", "/help lists the commands")
     chat.line("/stats", "no answer yet")
     chat.line("/regen", "no message")
@@ -89,7 +90,7 @@ def check_commands(home):
     chat.line("/set wrong 1", 'no setting "wrong"')
     chat.line("/show", "top_k              7", "/set changes, /show shows")
     chat.line("hello there")
-    chat.line("/stats", "1 answers", "/stats counts")
+    chat.line("/stats", "1 answer,", "/stats counts")
     chat.line(f"/save {saved}", "2 messages in")
     messages = json.loads(saved.read_text())
     check([m["role"] for m in messages] == ["user", "assistant"] and messages[0]["content"] == "hello there", "/save", str(messages))
