@@ -57,7 +57,8 @@ static bool check_variants(struct bench *b, const struct cf_draw *k, struct cf_p
         ok = cf_drive(i, &now, teams[variants[v].team], variants[v].split, what, sizeof what) == KOPI_OK;
         if (ok) ok = cf_agree(want, &now, exact, k->kind->bound, what, sizeof what);
         if (ok && v && repeatable && !exact) ok = cf_agree(&first, &now, true, 0, what, sizeof what);
-        if (!ok) snprintf(text, n, "%s, %s: %s", cf_code(i, &now), variants[v].name, what);
+        const char *code = cf_code(i, &now); /* "" without describe */
+        if (!ok) snprintf(text, n, "%s%s%s: %s", code, code[0] ? ", " : "", variants[v].name, what);
         if (v) cf_program_free(&now);
         else first = now; /* only its rows are read */
     }

@@ -187,6 +187,18 @@ static enum cf_verdict is_silent(struct cf_env *e, const struct cf_test *t)
     return n ? cf_failed(e, "writes %zu bytes to stdout or stderr while it is loaded: %s", n, text) : CF_PASS;
 }
 
+/* Else it could be loaded by its path alone: who looks for NAME opens kopi-NAME.so, and refuses what calls itself otherwise. */
+static enum cf_verdict file_has_its_name(struct cf_env *e, const struct cf_test *t)
+{
+    void *dl;
+    char wanted[64];
+    const char *slash = strrchr(e->path, '/'), *file = slash ? slash + 1 : e->path;
+    (void)t;
+    snprintf(wanted, sizeof wanted, "kopi-%.32s.so", open_plain(e, &dl)->name);
+    if (!strcmp(file, wanted)) return CF_PASS;
+    return cf_failed(e, "its name asks for a file %s, this one is %.100s", wanted, file);
+}
+
 /* What the core does with a plugin that it refuses. */
 static enum cf_verdict comes_and_goes(struct cf_env *e, const struct cf_test *t)
 {
@@ -206,6 +218,7 @@ void cf_add_load(struct cf_list *l)
         {.name = "load/exports", .run = exports, .bare = true},
         {.name = "load/imports", .run = imports, .bare = true},
         {.name = "load/stack", .run = stack, .bare = true},
+        {.name = "load/name", .run = file_has_its_name, .bare = true, .needs = "load/opens abi/tables"},
         {.name = "load/time", .run = takes_no_time, .bare = true, .needs = "load/opens"},
         {.name = "load/query", .run = query_is_pure, .bare = true, .needs = "load/opens"},
         {.name = "load/floats", .run = floats_stay, .bare = true, .needs = "load/opens"},

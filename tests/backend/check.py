@@ -25,7 +25,8 @@ NOT_SANITIZED = {"reads_past", "ignores_no_memory", "keeps_pointer", "leaks_mall
 
 
 def build(folder, name, repaired=False):
-    path = folder / f"kopi-{name}{'-repaired' if repaired else ''}.so"
+    path = folder / f"{name}{'-repaired' if repaired else ''}" / "kopi-broken.so"
+    path.parent.mkdir(exist_ok=True)
     done = command(*CC, *FLAGS, *SANITIZE, "-I", SOURCE / "include", "-I", SOURCE, '-DCPU_VERSION="1"', *flags(name, repaired),
                    *sorted(BROKEN.glob("*.c")), KERNELS, "-o", path, "-lm", "-lpthread")
     return (path, "") if done.returncode == 0 else (None, done.stderr.decode()[-2000:])
@@ -95,6 +96,7 @@ def the_command(folder):
     if check(again, "TAP: how to reproduce it", text):
         status, said, stderr = run_check(path, "--reproduce", again[1])
         first = re.search(r"message: '(.*)'", text)[1]
+        check(first[0].isalnum(), "the message begins with a word", first)
         good = said and len(said["cases"]) == 1 and said["cases"][0]["programs"] == 1
         check(status == 6 and good and said["cases"][0]["text"] == first, "one program fails in the same way", str(said) + stderr)
     inside = command(KOPI, "backends", "check", path, *PLUGINS, "--in-process", "--case", "ops/linear/q5_1", "--seed", 5)
@@ -103,6 +105,8 @@ def the_command(folder):
             ("--reproduce", "ops/none:1"), ("--rounds", "0"), ("--time-limit", "0"):
         done = command(KOPI, "backends", "check", path, *PLUGINS, *option)
         check(done.returncode == 2 and done.stderr, f"{' '.join(option)} is refused", done.stderr.decode())
+    bare = command(KOPI, "backends", "check", path.name, *PLUGINS, cwd=path.parent)
+    check(bare.returncode == 2 and b"./kopi-broken.so" in bare.stderr, "a bare file name is refused with the remedy", bare.stderr.decode())
     missing = command(KOPI, "backends", "check", folder / "nothing.so", *PLUGINS)
     check(missing.returncode == 5, "a file that is not there: exit status 5", missing.stderr.decode())
 

@@ -15,6 +15,7 @@ enum fault {
     short_plugin,
     short_ops,
     other_minor,
+    other_name,
     slow,
     impure,
     load_floats,

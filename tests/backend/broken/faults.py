@@ -8,6 +8,7 @@ FAULTS = {
     "short_plugin": ("load/opens", "`struct_size` of its `kopi_plugin` is too small"),
     "short_ops": ("load/opens", "`struct_size` of its `kopi_backend_ops` is too small"),
     "other_minor": ("load/opens", "was built for another minor version of the ABI"),
+    "other_name": ("load/name", "calls itself `other` in a file `kopi-broken.so`"),
     "slow": ("load/time", "takes 200 ms to describe its device"),
     "impure": ("load/query", "`kopi_plugin_v1` gives another table when it is called again"),
     "load_floats": ("load/floats", "sets flush-to-zero when it is loaded, as `-ffast-math` does"),
