@@ -180,7 +180,7 @@ static kopi_status check_determinism(struct loading *l, const struct kopi_instan
     uint32_t exact = KOPI_DEVICE_EXACT, run = KOPI_DEVICE_EXACT | KOPI_DEVICE_REPEATABLE, flags = i->device.flags;
     if ((!strcmp(want, "exact") && !(flags & exact)) || (!strcmp(want, "run") && !(flags & run)))
         return kopi__config_fail(l->err, kopi__config_find(l->cfg, "determinism", KOPI__MODEL_ALL),
-                                 "determinism is %s, but backend %s promises only \"%s\"", want, i->plugin->desc.name,
+                                 "%s is wanted, but backend %s promises only \"%s\"", want, i->plugin->desc.name,
                                  flags & run ? "run" : "any");
     return KOPI_OK;
 }
