@@ -11,5 +11,7 @@ void check_add_cancel(struct cf_list *l);
 
 /* kopi backends check PATH-or-NAME */
 int cli_backends_check(const char *backend);
+/* 0, or an exit code after a message that names an option which was given and only `check` takes. */
+int cli_backends_no_check_option(void);
 
 #endif

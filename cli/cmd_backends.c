@@ -101,6 +101,8 @@ int cli_backends(int n_args, char **args)
     char why[128];
     if (n_args == 2 && !strcmp(args[0], "check")) return cli_backends_check(args[1]);
     if (n_args == 1 && !strcmp(args[0], "check")) return cli_error(EXIT_USAGE, "kopi backends check needs a file or a name");
+    int code = cli_backends_no_check_option();
+    if (code) return code;
     if (n_args == 3 && !strcmp(args[0], "new")) return cli_backends_new(args[1], args[2]);
     if (n_args && !strcmp(args[0], "new")) return cli_error(EXIT_USAGE, "kopi backends new needs a NAME and a DIR");
     if (n_args && (n_args > 2 || strcmp(args[0], "info")))

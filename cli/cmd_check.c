@@ -17,19 +17,29 @@
 
 static const char *groups, *cases, *reproduce;
 static bool json, in_process;
-static int64_t seed = -1, rounds = 3, limit_s = 60;
+static int64_t seed = -1, rounds, limit_s; /* 0: not given */
 
 const struct cli_option cli_backends_options[] = {
     {"--group", "NAME,...", CLI_STRING, &groups, "check: only load, abi, life, ops, model, cancel, support", 0, 0},
     {"--case", "NAME,...", CLI_STRING, &cases, "check: only these, by name or its beginning: ops/linear", 0, 0},
     {"--seed", "N", CLI_INT, &seed, "check: of everything random; default: a new one, which is printed", 0, INT64_MAX},
-    {"--rounds", "N", CLI_INT, &rounds, "check: how often every kind of operation is drawn", 1, 1000},
+    {"--rounds", "N", CLI_INT, &rounds, "check: how often every kind of operation is drawn (3)", 1, 1000},
     {"--reproduce", "CASE:SEED", CLI_STRING, &reproduce, "check: one case with the seed that a failure names", 0, 0},
     {"--in-process", NULL, CLI_FLAG, &in_process, "check: no process for each case, for debuggers", 0, 0},
-    {"--time-limit", "S", CLI_INT, &limit_s, "check: seconds that a case may take", 1, 86400},
+    {"--time-limit", "S", CLI_INT, &limit_s, "check: seconds that a case may take (60)", 1, 86400},
     {"--json", NULL, CLI_FLAG, &json, "check: one JSON object instead of TAP", 0, 0},
     {0},
 };
+
+int cli_backends_no_check_option(void)
+{
+    const struct { bool given; const char *flag; } of_check[] = {
+        {groups, "--group"},      {cases, "--case"},        {reproduce, "--reproduce"},  {json, "--json"},
+        {in_process, "--in-process"}, {seed >= 0, "--seed"}, {rounds > 0, "--rounds"}, {limit_s > 0, "--time-limit"}};
+    for (size_t i = 0; i < sizeof of_check / sizeof *of_check; i++)
+        if (of_check[i].given) return cli_error(EXIT_USAGE, "%s is an option of kopi backends check", of_check[i].flag);
+    return 0;
+}
 
 /* ---- which tests ------------------------------------------------------------------------------------------------- */
 
@@ -215,8 +225,8 @@ int cli_backends_check(const char *backend)
                              .options = options_for,
                              .seed = (uint64_t)(seed >= 0 ? seed : time(NULL) % 1000000),
                              .in_process = in_process,
-                             .rounds = (uint32_t)rounds,
-                             .limit_s = (uint32_t)limit_s,
+                             .rounds = (uint32_t)(rounds ? rounds : 3),
+                             .limit_s = (uint32_t)(limit_s ? limit_s : 60),
                              .stop = cli_interrupted};
         code = check(&s);
     }

@@ -112,8 +112,6 @@ int cli_profile(int n_args, char **args)
     kopi_engine *engine;
     if (strcmp(format, "md") && strcmp(format, "json")) return cli_error(EXIT_USAGE, "-o is \"%.40s\", allowed are md, json", format);
     if (!n_prompt && !n_gen) return cli_error(EXIT_USAGE, "there is nothing to measure: -p and -n are 0");
-    if (trace_path && !strcmp(trace_path, "-"))
-        return cli_error(EXIT_USAGE, "--trace needs the name of a file: standard output has the table");
     int code = set_context();
     if (!code) code = cli_load(&engine, &p.m);
     if (code) return code;

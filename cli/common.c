@@ -106,6 +106,8 @@ int cli_write(const void *bytes, size_t n) { return fwrite(bytes, 1, n, stdout) 
 
 int cli_finish_output(void) { return fflush(stdout) == 0 && !ferror(stdout) ? 0 : output_failed(errno); }
 
+enum { MOST_TEXT = 1 << 30 }; /* bytes that are read as one text; /dev/zero has no end */
+
 char *cli_read_file(const char *path, size_t *n)
 {
     bool in = !strcmp(path, "-");
@@ -116,8 +118,9 @@ char *cli_read_file(const char *path, size_t *n)
         cli_error(EXIT_RUN, "%s: %s", path, strerror(errno));
         return NULL;
     }
-    for (size_t k; (k = fread(chunk, 1, sizeof chunk, f)) > 0 && kopi__buf_add(&b, chunk, k);) {}
-    int failed = ferror(f) ? errno : 0;
+    errno = 0;
+    for (size_t k; b.len <= MOST_TEXT && !cli_interrupted() && (k = fread(chunk, 1, sizeof chunk, f)) > 0 && kopi__buf_add(&b, chunk, k);) {}
+    int failed = ferror(f) ? errno : b.len > MOST_TEXT ? EFBIG : cli_interrupted() ? EINTR : 0;
     if (!in) fclose(f);
     *n = b.len;
     char *text = kopi__buf_take(&b);

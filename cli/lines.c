@@ -55,6 +55,7 @@ static int get_char(EditLine *el, wchar_t *out)
         size_t done = mbrtowc(out, &byte, 1, &state);
         if (done == (size_t)-2) continue;
         if (done == (size_t)-1) *out = (wchar_t)(unsigned char)byte;
+        if (*out > 0x10ffff || (*out >= 0xd800 && *out < 0xe000)) *out = 0xfffd; /* what no UTF-8 text may hold */
         return 1;
     }
 }
@@ -75,6 +76,11 @@ static char *find_history(void)
         mkdir(folder, 0700);
         if (asprintf(&path, "%s/history", folder) < 0) path = NULL;
     }
+    struct stat st;
+    if (path && stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a pipe would block, a device may have no end */
+        free(path);
+        path = NULL;
+    }
     free(folder);
     free(base);
     return path;
@@ -83,6 +89,7 @@ static char *find_history(void)
 void lines_open(void)
 {
     HistEvent ev;
+    if (!isatty(STDOUT_FILENO)) return; /* libedit would leave a terminal that doesn't echo */
     setlocale(LC_CTYPE, "C.UTF-8"); /* so that characters of several bytes are edited as one; numbers stay as they are */
     history_list = history_init();
     editor = el_init("kopi", stdin, stdout, stderr);
@@ -144,12 +151,15 @@ static enum lines_status read_edited(const char *text, char **line)
 }
 #endif
 
+/* Where the prompt is shown: what is redirected gets the answers alone. */
+static FILE *screen(void) { return isatty(STDOUT_FILENO) ? stdout : stderr; }
+
 static enum lines_status read_plain(const char *text, char **line)
 {
     size_t cap = 0;
     *line = NULL;
-    fputs(text, stdout);
-    fflush(stdout);
+    fputs(text, screen());
+    fflush(screen());
     bool interrupted = !wait_input();
     ssize_t n = interrupted ? -1 : getline(line, &cap, stdin);
     if (n >= 0) {
@@ -159,7 +169,7 @@ static enum lines_status read_plain(const char *text, char **line)
     free(*line);
     *line = NULL;
     clearerr(stdin);
-    if (interrupted) putchar('\n');
+    if (interrupted) fputc('\n', screen());
     return interrupted ? LINES_INTERRUPTED : LINES_END;
 }
 

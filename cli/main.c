@@ -2,10 +2,13 @@
 #include "cli.h"
 
 #include "gguf/gguf.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct cli_command *find_command(const char *name)
 {
@@ -19,8 +22,17 @@ static int unknown_command(const char *name)
     return cli_error(EXIT_USAGE, "there is no command \"%.60s\"; see kopi help", name);
 }
 
+/* A closed standard descriptor must not become that of the next file opened: messages would be written into it. It is held open
+ * the wrong way round, so that reading and writing fail as before. */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0) return;
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_descriptors();
     setlocale(LC_ALL, ""); /* numbers are read and written without it; the terminal's character set counts */
     signal(SIGPIPE, SIG_IGN);
     kopi__gguf_guard_sigbus();
@@ -44,6 +56,7 @@ int main(int argc, char **argv)
     if (!code) code = c->run(n_args, args);
     if (code == -1) code = 0; /* --help was printed */
     int out = cli_finish_output();
+    if (code == EXIT_RUN && cli_interrupted()) code = EXIT_INTERRUPTED; /* opening or reading a pipe */
     free(args);
     kopi_config_free(cli_config);
     return code ? code : out;

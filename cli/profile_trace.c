@@ -1,10 +1,21 @@
 #include "profile_trace.h"
 
 #include "cli.h"
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* /dev/stdout, by any name; both may well be /dev/null. */
+static bool is_stdout(FILE *f)
+{
+    struct stat a, b;
+    if (fstat(fileno(f), &a) || fstat(STDOUT_FILENO, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino) return false;
+    return !S_ISCHR(a.st_mode) || isatty(STDOUT_FILENO);
+}
 
 int profile_trace_open(struct profile_trace *t, const char *path)
 {
     int code = outfile_open(&t->out, path);
+    if (!code && is_stdout(t->out.f)) code = cli_error(EXIT_USAGE, "--trace needs a file of its own: standard output has the table");
     if (!code) fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", t->out.f);
     return code;
 }

@@ -4,6 +4,7 @@
 #include "lines.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- answers --------------------------------------------------------------------------------------------------------- */
 
@@ -134,7 +135,7 @@ static int loop(struct repl *r)
         free(line);
         if (cli_reset_interrupt()) kopi_model_uncancel(r->model);
     }
-    if (s == LINES_END) putchar('\n');
+    if (s == LINES_END && isatty(STDOUT_FILENO)) putchar('\n');
     return interrupted ? EXIT_INTERRUPTED : cli_finish_output();
 }
 

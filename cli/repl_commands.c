@@ -137,6 +137,11 @@ char *repl_edit(const char *text)
     if (!ok) cli_error(EXIT_RUN, "%s: %s", path, strerror(errno));
     if (close(fd) == 0 && ok && run_editor(path)) result = cli_read_file(path, &len);
     unlink(path);
+    if (result && strlen(result) != len) {
+        cli_error(EXIT_RUN, "the text holds a NUL byte, which a chat message can't");
+        free(result);
+        return NULL;
+    }
     for (len = result ? strlen(result) : 0; len && result[len - 1] == '\n';) result[--len] = 0;
     return result;
 }

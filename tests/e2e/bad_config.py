@@ -69,6 +69,10 @@ ARGUMENTS = [
     (["logits", "-m", str(MODEL), "-b", "cpu", "--ids", "1,400", "-o", "out.npy"], 2, ["400"]),
     (["logits", "-m", str(MODEL), "-b", "cpu", "--ids", "1,2", "-c", "1", "-o", "out.npy"], 1, ["--ctx-size"]),
     (["logits", "-m", str(MODEL), "--ids", "1"], 2, ["-o"]),
+    (["logits", "-m", str(MODEL), "-b", "cpu", "--ids", "1,2", "-o", ""], 2, ["output file", "empty"]),
+    (["backends", "--json"], 2, ["--json", "kopi backends check"]),
+    (["backends", "info", "cpu", "--seed", "0"], 2, ["--seed", "kopi backends check"]),
+    (["backends", "new", "name", "folder", "--rounds", "3"], 2, ["--rounds", "kopi backends check"]),
     (["inspect"], 2, ["FILE"]),
     (["frobnicate"], 2, ["frobnicate", "help"]),
     (["config", "--config", "/nowhere.yaml", "check"], 3, ["/nowhere.yaml", "No such file"]),
@@ -109,7 +113,7 @@ with tempfile.TemporaryDirectory() as name:
     for args, code, words in ARGUMENTS:
         done = command(KOPI, *args, "--plugin-dir", PLUGINS, cwd=folder) if "-b" in args else command(KOPI, *args, cwd=folder)
         check_message("kopi " + " ".join(args[:4]), done, code, words)
-    check(not list(folder.glob("out.npy*")), "no file is left by a command that failed")
+    check(not list(folder.glob("out.npy*")) + list(folder.glob(".kopi-*")), "no file is left by a command that failed")
 
     # the working directory is never searched
     shutil.copy(f"{PLUGINS}/kopi-cpu.so", folder / "kopi-decoy.so")

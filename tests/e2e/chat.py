@@ -22,12 +22,14 @@ PATIENCE = 60 if SANITIZED else 20  # seconds to wait for an output
 class Chat:
     """kopi run on a terminal of its own; everything that it printed, without terminal codes, is in `text`."""
 
-    def __init__(self, home, *args):
+    def __init__(self, home, *args, output=None):
         self.text = "\n"
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             os.environ.update(HOME=home, XDG_STATE_HOME=f"{home}/state", TERM="xterm", EDITOR=f"{home}/editor")
             os.environ.pop("VISUAL", None)
+            if output:
+                os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
             os.execv(KOPI, [KOPI, "run", "--plugin-dir", PLUGINS, "-b", "cpu", "-m", str(MODEL), "-n", "6", "--temp", "0", *args])
 
     def read(self, seconds=0.05):
@@ -50,7 +52,7 @@ class Chat:
         return at >= 0
 
     def type(self, keys):
-        os.write(self.terminal, keys.encode())
+        os.write(self.terminal, keys if isinstance(keys, bytes) else keys.encode())
 
     def line(self, text, expect=None, what=None):
         self.type(text + "\n")
@@ -71,8 +73,8 @@ class Chat:
         check(status == code, what, f"exit {status}: {self.text[-300:]!r}")
 
 
-def start(home, *args):
-    chat = Chat(home, *args)
+def start(home, *args, output=None):
+    chat = Chat(home, *args, output=output)
     chat.wait(PROMPT, "the first prompt")
     return chat
 
@@ -119,6 +121,35 @@ def check_commands(home):
     chat.end("/exit", 0)
 
 
+def check_bytes(home):
+    """What isn't text: no message may become one that /save refuses, or lose its end."""
+    saved, editor = Path(home) / "bytes.json", Path(home) / "editor"
+    chat = start(home)
+    for keys in b"\xff\xfe one\n", b"\xf5\x80\x80\x80 two\n", b"\xed\xa0\x80 three\n", b"\xe2\x82 four\n":
+        chat.type(keys)
+        chat.wait(PROMPT, f"prompt after {keys!r}")
+    chat.line(f"/save {saved}", "messages in", "a talk of odd bytes is saved")
+    texts = [m["content"] for m in json.loads(saved.read_text()) if m["role"] == "user"] if saved.exists() else []
+    check(all(any(t.endswith(w) for t in texts) for w in ("one", "two", "three", "four")), "every message is there", str(texts))
+    words = editor.read_text()
+    editor.write_text("#!/bin/sh\nprintf 'a\\000b' >\"$1\"\n")
+    chat.line("/edit", "NUL byte", "a NUL from the editor is refused")
+    editor.write_text(words)
+    chat.type("/exit\n")
+    chat.end("/exit", 0)
+
+
+def check_output(home):
+    """The answers go to a file, the prompt to the terminal, which echoes and knows Ctrl-D."""
+    output = Path(home) / "answers"
+    chat = start(home, output=output)
+    chat.line("hello there", "hello there", "what is typed is shown, with the output in a file")
+    chat.type("\x04")
+    chat.end("Ctrl-D", 0)
+    text = output.read_text(errors="replace")
+    check(len(text) > 1 and text.endswith("\n") and not text.startswith("> ") and PROMPT not in text, "the file has the answer alone", repr(text))
+
+
 def check_keys(home):
     chat = start(home)
     chat.type("\x04")
@@ -158,6 +189,11 @@ def check_history(home):
     chat.wait("/show x", "arrow up gives the last line")
     chat.type("\n\x04")
     chat.end("Ctrl-D", 0)
+    history.unlink()
+    os.mkfifo(history)
+    chat = start(home)
+    chat.type("\x04")
+    chat.end("a history that is a pipe is not waited for", 0)
 
 
 with tempfile.TemporaryDirectory() as home:
@@ -165,6 +201,8 @@ with tempfile.TemporaryDirectory() as home:
     editor.write_text('#!/bin/sh\nprintf " and ended" >>"$1"\n')
     editor.chmod(0o755)
     check_commands(home)
+    check_bytes(home)
+    check_output(home)
     check_keys(home)
     check_history(home)
 finish()

@@ -1,13 +1,15 @@
 """kopi profile: every millisecond is somewhere, the work that is counted does not depend on the backend, and the trace file tells the
 same as the table."""
 import json
+import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from models import BACKENDS, TINY, real, tiny  # noqa: E402
-from report import SANITIZED, check, finish, kopi, skip  # noqa: E402
+from report import KOPI, PLUGINS, SANITIZED, check, finish, kopi, skip  # noqa: E402
 
 MODEL = tiny(next(m for m in TINY if m.startswith("llama")))
 PROMPT, GEN = 40, 8
@@ -58,6 +60,29 @@ def check_sum(backend, model):
     check(len(best) == 2 and min(best.values()) >= 0.95, f"{backend}: operations are at least 95 % of the wall time", str(best))
 
 
+def check_trace_file():
+    """An older file is replaced as a whole and keeps its permissions; a link stays one, and above all that of /dev/stdout."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        private, target, link, stdout = (folder / n for n in ("private", "target", "link", "stdout"))
+        private.write_text("old")
+        private.chmod(0o600)
+        target.write_text("old")
+        link.symlink_to("target")
+        for path in private, link, folder / ("n" * 255):
+            done = kopi("profile", "-m", MODEL, "-b", "cpu", "-p", 4, "-n", 1, "--trace", path)
+            check(done.returncode == 0 and "traceEvents" in json.loads(path.read_text()), f"trace to {path.name[:9]}", done.stderr.decode())
+        check(private.stat().st_mode & 0o777 == 0o600, "a private file stays private", oct(private.stat().st_mode))
+        check(link.is_symlink() and "traceEvents" in json.loads(target.read_text()), "a link is followed")
+        stdout.symlink_to("/proc/self/fd/1")
+        for command, code in (["profile", "-p", "4", "-n", "1", "--trace", stdout], 2), (["logits", "--ids", "1,2", "-o", stdout], 0):
+            with (folder / "out").open("wb") as out:
+                done = subprocess.run([KOPI, *command, "-m", MODEL, "-b", "cpu", "--plugin-dir", PLUGINS], stdout=out, stderr=subprocess.PIPE)
+            check(done.returncode == code and os.readlink(stdout) == "/proc/self/fd/1", f"{command[0]} leaves the link", done.stderr.decode())
+        check((folder / "out").read_bytes().startswith(b"\x93NUMPY"), "and writes to where it leads")
+        check(not list(folder.glob("*.tmp")) and not list(folder.glob(".*")), "nothing else is left")
+
+
 runs = {b: profile(b, "-t", 1) for b in BACKENDS}
 for backend, phases in runs.items():
     check([p["phase"] for p in phases] == ["prompt", "generation"], f"{backend}: two phases")
@@ -75,11 +100,13 @@ if SANITIZED or not real_model:
 else:
     check_sum("cpu-threaded", real_model)
 
+check_trace_file()
 done = kopi("profile", "-m", MODEL, "-b", "cpu", "-p", 8, "-n", 2)
 check(done.returncode == 0 and b"LINEAR" in done.stdout and b"| all " in done.stdout, "the table", done.stdout.decode())
 for what, args, code, words in [("no such form", ["-o", "xml"], 2, "md, json"), ("nothing to do", ["-p", "0", "-n", "0"], 2, "nothing"),
                                 ("full disk", ["--trace", "/dev/full"], 1, "/dev/full"), ("no folder", ["--trace", "/nowhere/t"], 1, "/nowhere/t"),
-                                ("too small", ["-c", "16"], 1, "context")]:
+                                ("too small", ["-c", "16"], 1, "context"),
+                                ("no name", ["--trace", ""], 2, "empty"), ("the table's place", ["--trace", "-"], 2, "standard output")]:
     done = kopi("profile", "-m", MODEL, "-b", "cpu", "-p", "24", "-n", "2", *args)  # a later flag replaces an earlier one
     text = done.stderr.decode()
     check(done.returncode == code and words in text and len(text.splitlines()) == 1, f"refused: {what}", f"{done.returncode}: {text}")

@@ -62,9 +62,9 @@ def interrupt_prefill(folder):
     ids = folder / "ids.txt"
     ids.write_text(",".join([test_ids(2000)]))
     process = start("logits", "-m", MODEL, "-b", "cpu", "-c", 2000, "--chunk", 1, "--ids-file", ids, "-o", out, stdout=subprocess.PIPE)
-    check(wait_until(lambda: list(folder.glob("prefill.npy*"))), "the prompt has begun")
+    check(wait_until(lambda: list(folder.glob(".kopi-*.tmp"))), "the prompt has begun")
     interrupt("Ctrl-C in a prompt", process)
-    check(not list(folder.glob("prefill.npy*")), "no part of a file is left")
+    check(not out.exists() and not list(folder.glob(".kopi-*.tmp")), "no part of a file is left")
 
 
 def interrupt_answer():
@@ -117,6 +117,29 @@ def input_ends():
     check(again.stdout == done.stdout, "the same prompt by -p, the same answer")
 
 
+def closed_descriptors():
+    """No file that is opened takes the place of a closed standard one: what is printed would go into it."""
+    args = "--plugin-dir", PLUGINS
+    for what, command, closed, code in (
+            ("check without stdout", ["backends", "check", "cpu", *args, "--group", "load,life"], [1], 1),
+            ("check without stdin and stderr", ["backends", "check", "cpu", *args, "--group", "load,life"], [0, 2], 0),
+            ("run without stdin", ["run", *args, "-m", MODEL, "-b", "cpu", "-p", "abc", "-n", "2"], [0], 0),
+            ("run without any", ["run", *args, "-m", MODEL, "-b", "cpu", "-p", "abc", "-n", "2"], [0, 1, 2], 1)):
+        shell = " ".join(["exec", '"$@"', *(f"{fd}{'<' if fd == 0 else '>'}&-" for fd in closed)])
+        done = subprocess.run(["sh", "-c", shell, "sh", KOPI, *map(str, command)], capture_output=True, stdin=subprocess.DEVNULL, timeout=6 * BOUND)
+        check(done.returncode == code, what, f"{done.returncode}: {done.stdout.decode(errors='replace')[-300:]}{done.stderr.decode()}")
+
+
+def interrupt_pipes(folder):
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    for what, args in ("an output", ["-p", "4", "-n", "1", "--trace", pipe]), ("a prompt", ["-f", pipe]):
+        process = start("run" if "-f" in args else "profile", "-m", MODEL, "-b", "cpu", *args, stdout=subprocess.DEVNULL)
+        wchan = Path(f"/proc/{process.pid}/wchan")
+        wait_until(lambda: "fifo" in wchan.read_text() or "pipe" in wchan.read_text())
+        interrupt(f"Ctrl-C while {what} waits for the other end of its pipe", process)
+
+
 with tempfile.TemporaryDirectory() as name:
     folder = Path(name)
     interrupt_load(folder)
@@ -125,5 +148,7 @@ with tempfile.TemporaryDirectory() as name:
     terminate_answer()
     closed_pipe()
     full_disk()
+    closed_descriptors()
+    interrupt_pipes(folder)
     input_ends()
 finish()
