@@ -52,6 +52,8 @@ int cli_fail(const kopi_error *err);
 
 /* Engine and model of the configuration, with progress on a terminal. Returns 0 or an exit code after a message. */
 int cli_load(kopi_engine **engine, kopi_model **model);
+/* Before cli_load: a context of as many positions, unless the user gave its size. */
+int cli_need_context(int64_t positions);
 void cli_unload(kopi_engine *engine, kopi_model *model);
 
 /* Ctrl-C: the first one cancels what runs (cli_interrupted becomes true), the second ends the process with 130. */

@@ -103,16 +103,12 @@ static int make_plan(struct plan *p)
 /* Sequences as the tests need them, and positions unless they are given; no other limit counts. */
 static int set_context(const struct plan *p)
 {
-    char n_seq[24], n_pos[24];
+    char n_seq[24];
     kopi_error e;
-    const struct kopi__setting *size = kopi__config_find(cli_config, "models[].context.size", 0);
     snprintf(n_seq, sizeof n_seq, "%lld", (long long)(p->sequences ? p->sequences : 1));
-    snprintf(n_pos, sizeof n_pos, "%lld", (long long)p->positions);
     kopi_status s = kopi_config_set(cli_config, "models[].context.parallel", n_seq, &e);
     if (s == KOPI_OK) s = kopi_config_set(cli_config, "models[].limits.max_tokens", "-1", &e);
-    if (s == KOPI_OK && (!size || size->from == KOPI_FROM_DEFAULT))
-        s = kopi_config_set(cli_config, "models[].context.size", n_pos, &e);
-    return s == KOPI_OK ? 0 : cli_fail(&e);
+    return s == KOPI_OK ? cli_need_context(p->positions) : cli_fail(&e);
 }
 
 /* ---- runs ---------------------------------------------------------------------------------------------------------- */

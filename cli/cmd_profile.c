@@ -4,9 +4,10 @@
 
 #include "base/mem.h"
 #include "base/sys.h"
-#include "config/config.h"
 #include "run/model.h"
 #include <string.h>
+
+enum { WARM_UP = 32 }; /* tokens of the run before */
 
 static int64_t n_prompt = 512, n_gen = 32, depth;
 static const char *trace_path, *format = "md";
@@ -68,7 +69,7 @@ static int warm_up(struct profile *p)
 {
     kopi_error e;
     kopi_status s = kopi_cache_new(p->m, &p->cache, &e);
-    if (s == KOPI_OK) s = forward(p, n_prompt > 32 || !n_prompt ? 32 : n_prompt, 32, &e);
+    if (s == KOPI_OK) s = forward(p, n_prompt > WARM_UP || !n_prompt ? WARM_UP : n_prompt, WARM_UP, &e);
     kopi_cache_free(p->cache);
     p->cache = NULL;
     if (s == KOPI_OK) s = kopi_cache_new(p->m, &p->cache, &e);
@@ -81,7 +82,7 @@ static int run_all(struct profile *p)
     uint32_t vocab = kopi_model_vocab_size(p->m);
     int64_t most = n_prompt > n_gen ? n_prompt : n_gen;
     if (depth > most) most = depth;
-    if (most < 32) most = 32;
+    if (most < WARM_UP) most = WARM_UP;
     p->ids = kopi__calloc((size_t)most, sizeof *p->ids);
     p->row = kopi__calloc(vocab, sizeof *p->row);
     if (!p->ids || !p->row) return cli_error(EXIT_RUN, "out of memory");
@@ -93,18 +94,6 @@ static int run_all(struct profile *p)
     return code;
 }
 
-/* As many positions as the run needs, unless the size is given. */
-static int set_context(void)
-{
-    char size[24];
-    kopi_error e;
-    int64_t need = depth + n_prompt + n_gen;
-    const struct kopi__setting *set = kopi__config_find(cli_config, "models[].context.size", 0);
-    if (set && set->from != KOPI_FROM_DEFAULT) return 0;
-    snprintf(size, sizeof size, "%lld", (long long)(need < 32 ? 32 : need));
-    return kopi_config_set(cli_config, "models[].context.size", size, &e) == KOPI_OK ? 0 : cli_fail(&e);
-}
-
 int cli_profile(int n_args, char **args)
 {
     (void)n_args, (void)args;
@@ -112,7 +101,8 @@ int cli_profile(int n_args, char **args)
     kopi_engine *engine;
     if (strcmp(format, "md") && strcmp(format, "json")) return cli_error(EXIT_USAGE, "-o is \"%.40s\", allowed are md, json", format);
     if (!n_prompt && !n_gen) return cli_error(EXIT_USAGE, "there is nothing to measure: -p and -n are 0");
-    int code = set_context();
+    int64_t need = depth + n_prompt + n_gen;
+    int code = cli_need_context(need < WARM_UP ? WARM_UP : need);
     if (!code) code = cli_load(&engine, &p.m);
     if (code) return code;
     if (trace_path) code = profile_trace_open(&p.file, trace_path);

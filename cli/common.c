@@ -134,6 +134,16 @@ char *cli_read_file(const char *path, size_t *n)
 
 /* ---- models ---------------------------------------------------------------------------------------------------------- */
 
+int cli_need_context(int64_t positions)
+{
+    char text[24];
+    kopi_error e;
+    const struct kopi__setting *set = kopi__config_find(cli_config, "models[].context.size", 0);
+    if (set && set->from != KOPI_FROM_DEFAULT) return 0;
+    snprintf(text, sizeof text, "%lld", (long long)positions);
+    return kopi_config_set(cli_config, "models[].context.size", text, &e) == KOPI_OK ? 0 : cli_fail(&e);
+}
+
 int cli_load(kopi_engine **engine, kopi_model **model)
 {
     kopi_error e;

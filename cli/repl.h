@@ -30,7 +30,5 @@ struct repl {
 void repl_answer(struct repl *r);
 void repl_ask(struct repl *r, const char *text); /* adds the message, then answers */
 void repl_command(struct repl *r, const char *line); /* "/name argument" */
-/* The text that the user wrote in $VISUAL or $EDITOR, begun with `text`; NULL after a message. Freed by free(). */
-char *repl_edit(const char *text);
 
 #endif

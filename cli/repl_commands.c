@@ -124,7 +124,8 @@ static bool run_editor(const char *path)
     return true;
 }
 
-char *repl_edit(const char *text)
+/* The text that the user wrote in $VISUAL or $EDITOR, begun with `text`; NULL after a message. Freed by free(). */
+static char *edit(const char *text)
 {
     char path[] = "/tmp/kopi-XXXXXX", *result = NULL;
     size_t n = strlen(text), len;
@@ -148,7 +149,7 @@ char *repl_edit(const char *text)
 
 static void cmd_edit(struct repl *r, const char *arg)
 {
-    char *text = repl_edit(arg);
+    char *text = edit(arg);
     if (text && *text) {
         printf("%s\n", text);
         repl_ask(r, text);

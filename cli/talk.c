@@ -8,7 +8,6 @@
 
 bool talk_add(struct talk *t, const char *role, const char *content)
 {
-    static const char *const roles[] = {"system", "user", "assistant"};
     kopi_message *more = realloc(t->messages, (t->n + 1) * sizeof *more);
     char *copy = strdup(content);
     if (more) t->messages = more;
@@ -17,8 +16,6 @@ bool talk_add(struct talk *t, const char *role, const char *content)
         cli_error(EXIT_RUN, "out of memory");
         return false;
     }
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
-        if (!strcmp(role, roles[i])) role = roles[i]; /* the texts of roles are not owned */
     t->messages[t->n++] = (kopi_message){role, copy};
     return true;
 }
@@ -50,9 +47,13 @@ int talk_save(const struct talk *t, const char *path)
     return code;
 }
 
-static bool is_role(const char *role)
+/* Our own text of a role, which outlives the file that named it; NULL: there is no such role. */
+static const char *role_of(const char *name)
 {
-    return role && (!strcmp(role, "system") || !strcmp(role, "user") || !strcmp(role, "assistant"));
+    static const char *const roles[] = {"system", "user", "assistant"};
+    for (size_t i = 0; name && i < sizeof roles / sizeof *roles; i++)
+        if (!strcmp(name, roles[i])) return roles[i];
+    return NULL;
 }
 
 static int read_messages(struct talk *t, const json_t *all, const char *path)
@@ -61,8 +62,8 @@ static int read_messages(struct talk *t, const json_t *all, const char *path)
     const json_t *one;
     if (!json_is_array(all)) return cli_error(EXIT_RUN, "%s: wanted an array of messages", path);
     json_array_foreach(all, i, one) {
-        const char *role = json_string_value(json_object_get(one, "role")), *text = json_string_value(json_object_get(one, "content"));
-        if (!is_role(role) || !text)
+        const char *role = role_of(json_string_value(json_object_get(one, "role"))), *text = json_string_value(json_object_get(one, "content"));
+        if (!role || !text)
             return cli_error(EXIT_RUN, "%s: message %zu: wanted \"role\": \"system\", \"user\" or \"assistant\" and a text as \"content\"",
                              path, i + 1);
         if (!strcmp(role, "system") && i) return cli_error(EXIT_RUN, "%s: message %zu: only the first may be of the system", path, i + 1);

@@ -9,7 +9,8 @@ struct talk {
     size_t n;
 };
 
-bool talk_add(struct talk *t, const char *role, const char *content); /* false after a message: no memory */
+/* role: a text that stays. False after a message: no memory. */
+bool talk_add(struct talk *t, const char *role, const char *content);
 void talk_cut(struct talk *t, size_t n); /* keeps the first n */
 bool talk_ends_with(const struct talk *t, const char *role);
 

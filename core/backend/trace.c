@@ -14,10 +14,19 @@
 
 enum { MAX_SPANS = 1 << 20, MAX_PARTS = 6 }; /* kept per worker; different operations that a label lists */
 
+/* A group; its busy time is with the workers until it is read. */
+struct group {
+    UT_hash_handle hh; /* by pub.ops */
+    struct kopi_trace_group pub;
+    uint64_t last_step;
+    uint32_t index;
+    uint32_t ops[];
+};
+
 /* A group as one worker has seen it. */
 struct seen {
     UT_hash_handle hh; /* by ops */
-    uint32_t group;
+    struct group *group;
     uint64_t busy_ns, last_step;
     uint32_t ops[];
 };
@@ -28,15 +37,6 @@ struct worker {
     size_t n_spans, cap;
     uint64_t n, dropped;
     bool failed;
-};
-
-/* A group with what the workers saw of it. */
-struct group {
-    UT_hash_handle hh; /* by pub.ops */
-    struct kopi_trace_group pub;
-    uint64_t last_step;
-    uint32_t index;
-    uint32_t ops[];
 };
 
 struct kopi_trace {
@@ -123,10 +123,10 @@ static struct seen *find_seen(struct kopi_trace *t, struct worker *w, const uint
     HASH_FIND(hh, w->seen, ops, bytes, s);
     if (s) return s;
     pthread_mutex_lock(&t->lock);
-    const struct group *g = find_group(t, ops, n);
+    struct group *g = find_group(t, ops, n);
     pthread_mutex_unlock(&t->lock);
     if (!g || !(s = kopi__calloc(1, sizeof *s + bytes))) return NULL;
-    s->group = g->index;
+    s->group = g;
     memcpy(s->ops, ops, bytes);
     HASH_ADD_KEYPTR(hh, w->seen, s->ops, bytes, s);
     if (s->hh.tbl) return s;
@@ -164,7 +164,7 @@ void kopi__trace_span(struct kopi_trace *t, uint32_t ith, uint64_t begin, uint64
     }
     s->busy_ns += end - begin;
     s->last_step = t->n_steps;
-    if (t->keep_spans) keep(w, (struct kopi_trace_span){begin, end, s->group});
+    if (t->keep_spans) keep(w, (struct kopi_trace_span){begin, end, s->group->index});
 }
 
 uint64_t kopi__trace_n_spans(const struct kopi_trace *t)
@@ -198,10 +198,7 @@ void kopi__trace_step_end(struct kopi_trace *t, const kopi_run *run)
     t->n_tokens += run->n_tok;
     for (unsigned i = 0; i < t->n_workers; i++)
         for (struct seen *s = t->workers[i].seen; s; s = s->hh.next)
-            if (s->last_step == t->n_steps) {
-                struct group *g = find_group(t, s->ops, s->hh.keylen / (unsigned)sizeof *s->ops);
-                if (g) add_call(t, g, run);
-            }
+            if (s->last_step == t->n_steps) add_call(t, s->group, run);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
@@ -223,7 +220,7 @@ kopi_status kopi__trace_read(struct kopi_trace *t, struct kopi_trace_result *out
     *out = (struct kopi_trace_result){t->n_steps, t->n_tokens, t->step_ns, t->n_workers, n, groups, t->result_spans, 0};
     for (unsigned i = 0; i < t->n_workers; i++) {
         struct worker *w = &t->workers[i];
-        for (const struct seen *s = w->seen; s; s = s->hh.next) groups[s->group].busy_ns += s->busy_ns;
+        for (const struct seen *s = w->seen; s; s = s->hh.next) groups[s->group->index].busy_ns += s->busy_ns;
         t->result_spans[i] = (struct kopi_trace_spans){w->spans, w->n_spans};
         out->dropped += w->dropped;
     }
