@@ -45,7 +45,7 @@ KT_INLINE vi v_lookup(const uint8_t *table, vi v) /* bytes in 0..15 to table[byt
     return v_load(b);
 }
 
-KT_INLINE vi v_add(vi a, vi b) { return a + b; }
+KT_INLINE vi v_add(vi a, vi b) { return (vi)((v_u32)a + (v_u32)b); } /* also of four bytes at once: no sign */
 KT_INLINE vi v_shl32(vi v, int n) { return (vi)((v_u32)v << (uint32_t)n); }
 KT_INLINE vi v_sar32(vi v, int n) { return v >> n; } /* with the sign */
 KT_INLINE vi v_shr32(vi v, int n) { return (vi)((v_u32)v >> (uint32_t)n); }
