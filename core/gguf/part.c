@@ -10,7 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PRIVATE_ALIGN = 64 };
+enum {
+    PRIVATE_ALIGN = 64,
+    READ_AHEAD = 128 << 10 /* bytes; of a longer MADV_WILLNEED Linux reads only the read-ahead size of the disk, by default this */
+};
 
 static kopi_status set_path(struct kopi_gguf_part *part, const char *path, kopi_error *err)
 {
@@ -122,5 +125,9 @@ void kopi__gguf_part_drop(const struct kopi_gguf_part *part, const uint8_t *data
 
 void kopi__gguf_part_willneed(const struct kopi_gguf_part *part)
 {
-    if (part->source == KOPI__GGUF_MAPPED) madvise((void *)part->data, part->size, MADV_WILLNEED);
+    if (part->source != KOPI__GGUF_MAPPED) return;
+    for (uint64_t at = 0, n; at < part->size; at += n) {
+        n = part->size - at < READ_AHEAD ? part->size - at : READ_AHEAD;
+        madvise((void *)(part->data + at), n, MADV_WILLNEED);
+    }
 }
