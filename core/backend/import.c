@@ -24,11 +24,14 @@ static void collect_uses(const struct kopi__program *b, const bool *mine, struct
     }
 }
 
-static kopi_status import_one(struct kopi_instance *i, kopi_tensor *t, const struct kopi_gguf_tensor *g, uint32_t roles,
-                              kopi_weight_out *out, kopi_error *err)
+/* One weight for the roles that the backend's operations have for it. */
+struct import { const struct kopi_gguf *file; const struct kopi_gguf_tensor *source; kopi_tensor *tensor; struct uses uses; };
+
+static kopi_status call_import(struct kopi_instance *i, const struct import *m, kopi_weight_out *out, kopi_error *err)
 {
-    kopi_weight w = {.struct_size = sizeof w, .dtype = t->dtype, .roles = roles, .n_dims = t->n_dims, .name = t->name,
-                     .data = t->data, .size = g->size};
+    const kopi_tensor *t = m->tensor;
+    kopi_weight w = {.struct_size = sizeof w, .dtype = t->dtype, .roles = m->uses.mine, .n_dims = t->n_dims, .name = t->name,
+                     .data = t->data, .size = m->source->size};
     for (int k = 0; k < 4; k++) {
         w.ne[k] = t->dim[k].n;
         w.nb[k] = t->nb[k];
@@ -38,11 +41,31 @@ static kopi_status import_one(struct kopi_instance *i, kopi_tensor *t, const str
     kopi_status s = i->ops.weight_import(i->be, &w, out);
     char what[96];
     snprintf(what, sizeof what, "weight %s", t->name);
-    s = kopi__guard_leave(&guard, i, what, s, err);
-    if (s == KOPI_OK && (out->mode > KOPI_WEIGHT_REPACKED || (out->mode != KOPI_WEIGHT_REF && !out->handle)))
-        s = kopi__fail(err, KOPI_E_BACKEND, "backend %s: weight %s: answered mode %u without a handle", i->plugin->desc.name, t->name,
-                       out->mode);
-    return s;
+    return kopi__guard_leave(&guard, i, what, s, err);
+}
+
+static kopi_status import_one(struct kopi_instance *i, const struct import *m, kopi_weight_out *out, kopi_error *err)
+{
+    const char *backend = i->plugin->desc.name, *name = m->tensor->name;
+    struct kopi_source source = {m->file, m->source, false};
+    i->source = m->uses.others ? NULL : &source;
+    kopi_status s = call_import(i, m, out, err);
+    i->source = NULL;
+    if (s != KOPI_OK) return s;
+    if (out->mode > KOPI_WEIGHT_REPACKED || (out->mode != KOPI_WEIGHT_REF && !out->handle))
+        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: weight %s: answered mode %u without a handle", backend, name, out->mode);
+    m->tensor->handle = out->handle;
+    bool whole = out->mode != KOPI_WEIGHT_REF && !(m->uses.mine & ~out->roles);
+    if (source.released && !whole)
+        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: weight %s: gave back its source, but has no copy for all its uses", backend, name);
+    if (kopi__device_is_apart(i) && !whole)
+        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: weight %s: not taken for all its uses, and its device can't see the file", backend,
+                          name);
+    if (whole && !m->uses.others) {
+        m->tensor->data = NULL;
+        kopi__gguf_drop(m->file, m->source, m->source->data, m->source->size);
+    }
+    return KOPI_OK;
 }
 
 static uint64_t total_bytes(const struct kopi__program *b)
@@ -60,21 +83,12 @@ static kopi_status import_all(struct kopi_instance *i, struct kopi__program *b, 
     for (uint32_t t = 0; t < b->p.n_tensors; t++) {
         const struct kopi_gguf_tensor *source = b->sources[t];
         if (!source) continue;
-        kopi_weight_out out = {.struct_size = sizeof out, .mode = KOPI_WEIGHT_REF};
         if (uses[t].mine && i->ops.weight_import) {
-            kopi_status s = import_one(i, &b->tensors[t], source, uses[t].mine, &out, err);
+            kopi_weight_out out = {.struct_size = sizeof out, .mode = KOPI_WEIGHT_REF};
+            const struct import m = {g, source, &b->tensors[t], uses[t]};
+            kopi_status s = import_one(i, &m, &out, err);
             if (s != KOPI_OK) return s;
-        }
-        b->tensors[t].handle = out.handle;
-        if (kopi__device_is_apart(i) && (out.mode == KOPI_WEIGHT_REF || uses[t].mine & ~out.roles))
-            return kopi__fail(err, KOPI_E_BACKEND, "backend %s: weight %s: not taken for all its uses, and its device can't see the file",
-                              i->plugin->desc.name, b->tensors[t].name);
-        if (out.mode != KOPI_WEIGHT_REF) {
-            *bytes += out.bytes;
-            if (!uses[t].others && !(uses[t].mine & ~out.roles)) {
-                b->tensors[t].data = NULL;
-                kopi__gguf_drop(g, source);
-            }
+            if (out.mode != KOPI_WEIGHT_REF) *bytes += out.bytes;
         }
         done += source->size;
         if (progress && progress(ctx, (float)done / (float)total)) return kopi__fail(err, KOPI_E_CANCELLED, "loading was cancelled");

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include <kopi/ext/draft/release.h>
 #include <kopi/ext/draft/trace.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -99,11 +100,26 @@ static void trace_span(void *ctx, uint32_t ith, uint64_t begin, uint64_t end, co
     if (s->pub.trace && ops) kopi__trace_span(s->pub.trace, ith, begin, end, ops, n_ops);
 }
 
+/* Bytes outside the weight are none of the backend's. */
+static void release_bytes(void *ctx, const void *begin, uint64_t size)
+{
+    struct kopi_source *source = ((const struct state *)ctx)->pub.source;
+    if (!source) return;
+    uintptr_t at = (uintptr_t)begin, first = (uintptr_t)source->tensor->data, n = source->tensor->size;
+    if (at < first || at - first > n || size > n - (at - first)) return;
+    atomic_store(&source->released, true);
+    kopi__gguf_drop(source->file, source->tensor, begin, size);
+}
+
 static const void *host_extension(void *ctx, const char *id)
 {
     static const kopi_ext_trace trace = {sizeof trace, 0, trace_on, trace_now, trace_span};
+    static const kopi_ext_release release = {sizeof release, 0, release_bytes};
+    static const struct { const char *id; const void *table; } offered[] = {{KOPI_EXT_TRACE, &trace}, {KOPI_EXT_RELEASE, &release}};
     (void)ctx;
-    return id && !strcmp(id, KOPI_EXT_TRACE) ? &trace : NULL;
+    for (size_t n = 0; id && n < sizeof offered / sizeof *offered; n++)
+        if (!strcmp(id, offered[n].id)) return offered[n].table;
+    return NULL;
 }
 
 /* ---- guard ----------------------------------------------------------------------------------------------------------- */

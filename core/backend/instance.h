@@ -5,6 +5,8 @@
 #include "backend/plugin.h"
 #include "backend/trace.h"
 #include "base/team.h"
+#include "gguf/gguf.h"
+#include <stdatomic.h>
 
 /* What an instance gets of the world. All pointers are borrowed and outlive it. */
 struct kopi_instance_env {
@@ -15,6 +17,13 @@ struct kopi_instance_env {
     void *option_ctx;
 };
 
+/* A weight that is being imported and that nobody else reads: its source may be given back piece by piece. */
+struct kopi_source {
+    const struct kopi_gguf *file;
+    const struct kopi_gguf_tensor *tensor;
+    atomic_bool released; /* some of it was */
+};
+
 struct kopi_instance {
     const struct kopi_plugin_handle *plugin;
     kopi_backend_ops ops;                /* own copy: absent tail fields are NULL */
@@ -22,6 +31,7 @@ struct kopi_instance {
     kopi_host host;
     struct kopi_instance_env env;
     unsigned threads;                    /* team size that the plugin sees */
+    struct kopi_source *source;          /* inside weight_import, or NULL */
     struct kopi_trace *trace;            /* that is taken at present, or NULL; changes between steps only */
     void *be;
 };

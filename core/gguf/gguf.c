@@ -137,9 +137,9 @@ const struct kopi_gguf_tensor *kopi__gguf_tensor_at(const struct kopi_gguf *g, u
 
 /* ---- advice to the kernel ---------------------------------------------------------------------------------------- */
 
-void kopi__gguf_drop(const struct kopi_gguf *g, const struct kopi_gguf_tensor *t)
+void kopi__gguf_drop(const struct kopi_gguf *g, const struct kopi_gguf_tensor *t, const void *begin, uint64_t size)
 {
-    kopi__gguf_part_drop(&g->parts[t->part], t->data, t->size);
+    kopi__gguf_part_drop(&g->parts[t->part], begin, size);
 }
 
 void kopi__gguf_willneed(const struct kopi_gguf *g)

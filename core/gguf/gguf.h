@@ -79,8 +79,8 @@ bool kopi__gguf_next(struct kopi_gguf_iter *it, struct kopi_gguf_str *out);
 
 const char *kopi__gguf_type_name(uint32_t type); /* "u32", ...; "?" if unknown */
 
-/* Tells the kernel that these tensor bytes will not be read again (page-rounded inwards). */
-void kopi__gguf_drop(const struct kopi_gguf *g, const struct kopi_gguf_tensor *t);
+/* Tells the kernel that these bytes of a tensor will not be read again (page-rounded inwards). */
+void kopi__gguf_drop(const struct kopi_gguf *g, const struct kopi_gguf_tensor *t, const void *begin, uint64_t size);
 /* Read ahead of the whole file, asynchronously. */
 void kopi__gguf_willneed(const struct kopi_gguf *g);
 

@@ -115,7 +115,10 @@ static kopi_status create(const kopi_host *host, uint32_t device, void **be)
     struct kt *kt = kt_calloc(host, 1, sizeof *kt);
     if (!kt) return kt_nomem(host, "the backend's state");
     *kt = (struct kt){.host = host, .level = level, .kernels = kernels_of(level)};
-    if (KOPI_HAS(host, extension)) kt->trace = host->extension(host->ctx, KOPI_EXT_TRACE);
+    if (KOPI_HAS(host, extension)) {
+        kt->trace = host->extension(host->ctx, KOPI_EXT_TRACE);
+        kt->release = host->extension(host->ctx, KOPI_EXT_RELEASE);
+    }
     *be = kt;
     return KOPI_OK;
 }

@@ -8,11 +8,13 @@
 
 #include "kernels.h"
 #include "linear.h"
+#include <kopi/ext/draft/release.h>
 #include <kopi/ext/draft/trace.h>
 
 struct kt {
     const kopi_host *host;
-    const kopi_ext_trace *trace; /* of the host, or NULL */
+    const kopi_ext_trace *trace;     /* of the host, or NULL */
+    const kopi_ext_release *release; /* the same */
     enum kt_level level;
     const struct kt_kernels *kernels;
     struct kt_slab *slabs; /* memory of the repacked weights */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HUGE = 2 << 20, SLAB = 32 << 20 };
+enum { HUGE = 2 << 20, SLAB = 32 << 20, RELEASE = 4 << 20 /* bytes of a source that are given back at a time */ };
 
 struct kt_slab {
     struct kt_slab *next;
@@ -86,20 +86,33 @@ static void give(struct kt *kt, struct kt_slab *s)
 /* ---- import --------------------------------------------------------------------------------------------------------- */
 
 struct repack {
+    const struct kt *kt;
     const kopi_weight *from;
     const struct kt_weight *to;
+    bool whole; /* for all the roles of the weight: its source may go */
 };
+
+/* Rows [begin, end) of the source have been read. */
+static void release(const struct repack *r, uint64_t begin, uint64_t end)
+{
+    const struct kt *kt = r->kt;
+    uint64_t stride = (uint64_t)r->from->nb[1];
+    if (r->whole && kt->release) kt->release->bytes(kt->host->ctx, (const char *)r->from->data + begin * stride, (end - begin) * stride);
+}
 
 static kopi_status repack(void *arg, uint32_t ith, uint32_t nth, kopi_team *team)
 {
     const struct repack *r = arg;
     const struct kt_weight *w = r->to;
     (void)team;
-    uint64_t n_groups = (w->n + KT_ROWS - 1u) / KT_ROWS;
-    for (uint64_t g = n_groups * ith / nth, end = n_groups * (ith + 1) / nth; g < end; g++) {
-        uint64_t row = g * KT_ROWS, left = w->n - row, stride = (uint64_t)r->from->nb[1];
-        w->kernel->repack((const char *)r->from->data + row * stride, stride, left < KT_ROWS ? (uint32_t)left : KT_ROWS, w->k,
-                          w->groups + g * w->group_bytes);
+    uint64_t n_groups = (w->n + KT_ROWS - 1u) / KT_ROWS, stride = (uint64_t)r->from->nb[1];
+    uint64_t g = n_groups * ith / nth, end = n_groups * (ith + 1) / nth, released = g * KT_ROWS;
+    for (; g < end; g++) {
+        uint64_t row = g * KT_ROWS, left = w->n - row, n = left < KT_ROWS ? left : KT_ROWS;
+        w->kernel->repack((const char *)r->from->data + row * stride, stride, (uint32_t)n, w->k, w->groups + g * w->group_bytes);
+        if ((row + n - released) * stride < RELEASE) continue;
+        release(r, released, row + n);
+        released = row + n;
     }
     return KOPI_OK;
 }
@@ -128,14 +141,14 @@ kopi_status kt_weight_import(void *be, const kopi_weight *w, kopi_weight_out *ou
         kt_free(host, handle);
         return kt_nomem(host, w->name);
     }
-    struct repack r = {w, handle};
+    out->roles = w->roles & (KOPI_ROLE_LINEAR | KOPI_ROLE_EMBED);
+    struct repack r = {kt, w, handle, out->roles == w->roles};
     kopi_status s = host->team(host->ctx, repack, &r);
     if (s != KOPI_OK) {
         kt_weight_free(be, handle);
         return s;
     }
     out->mode = KOPI_WEIGHT_REPACKED;
-    out->roles = w->roles & (KOPI_ROLE_LINEAR | KOPI_ROLE_EMBED);
     out->handle = handle;
     out->bytes = bytes;
     out->layout = "x16 interleaved";

@@ -177,6 +177,20 @@ else:
     skip("floating-point state", "the plugins spoil MXCSR, which this machine has not")
 
 
+# ---- the source of a weight given back while it is imported ------------------------------------------------------------
+def released(name, code):
+    fields = "OPS_FIELDS=.kernels=mute_norm,.weight_import=weight_import,.weight_free=weight_free"
+    variant(top / "released", name, fields, f"IN_IMPORT={code}")
+    return run(name, top / "released")
+
+
+have, errors = released("elsewhere", "release->bytes(host->ctx,w->data,w->size+1),release->bytes(host->ctx,(char*)w->data-1,1)")
+check(have, "bytes outside a weight are not given back", errors)
+have, errors = released("promised", "release->bytes(host->ctx,w->data,w->size)")
+check(not have and "backend promised: weight blk.0.attn_norm.weight: gave back its source, but has no copy for all its uses" in errors,
+      "a source that was given back without a copy is refused", errors)
+
+
 # ---- search -----------------------------------------------------------------------------------------------------------
 one, two, three = top / "one", top / "two", top / "three"
 for folder, version in (one, "from-one"), (two, "from-two"), (three, "from-three"):

@@ -1,6 +1,7 @@
 /* A small backend that supplies ADD, exactly, and the mould of the plugins that tests/abi/loading.py builds: each macro below can
  * be given another value on the compiler's command line, which makes one thing wrong. */
 #include <kopi/backend.h>
+#include <kopi/ext/draft/release.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -55,6 +56,9 @@
 #ifndef IN_KERNEL
 #define IN_KERNEL
 #endif
+#ifndef IN_IMPORT
+#define IN_IMPORT
+#endif
 #ifndef IN_CREATE
 #define IN_CREATE
 #endif
@@ -85,7 +89,10 @@ static kopi_status add(void *be, const kopi_kctx *k, const kopi_op *op)
     return KOPI_OK;
 }
 
+UNUSED static kopi_status mute(void *be, const kopi_kctx *k, const kopi_op *op) { return (void)be, (void)k, (void)op, KOPI_OK; }
+
 UNUSED static const kopi_kernel kernels[] = {{KOPI_OP_ADD, 1, NULL, NULL, 0, 0, add, NULL}};
+UNUSED static const kopi_kernel mute_norm[] = {{KOPI_OP_NORM, 1, NULL, NULL, 0, 0, mute, NULL}}; /* an operation with a weight */
 UNUSED static const kopi_kernel no_function[] = {{KOPI_OP_ADD, 1, NULL, NULL, 0, 0, NULL, NULL}};
 UNUSED static void to_f32(const void *blocks, float *out, int64_t n) { (void)blocks, (void)out, (void)n; }
 UNUSED static const kopi_dtype_info types[] = {
@@ -100,9 +107,14 @@ UNUSED static kopi_status prepare(void *be, const kopi_program *p, uint32_t firs
 }
 UNUSED static kopi_status weight_import(void *be, const kopi_weight *w, kopi_weight_out *out)
 {
-    (void)be, (void)w, (void)out;
+    const kopi_host *host = *(const kopi_host **)be;
+    const kopi_ext_release *release = host->extension(host->ctx, KOPI_EXT_RELEASE);
+    if (!release) return KOPI_E_UNSUPPORTED;
+    IN_IMPORT;
+    (void)w, out->mode = KOPI_WEIGHT_REF;
     return KOPI_OK;
 }
+UNUSED static void weight_free(void *be, void *handle) { (void)be, (void)handle; }
 UNUSED static kopi_status kv_export(void *be, const kopi_program *p, uint32_t group, int32_t page, void *canonical)
 {
     (void)be, (void)p, (void)group, (void)page, (void)canonical;

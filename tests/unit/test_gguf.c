@@ -197,7 +197,7 @@ START_TEST(tensors)
     ck_assert_uint_eq(kopi__gguf_file_size(g), (uint64_t)st.st_size);
     ck_assert_str_eq(kopi__gguf_path(g), in_dir("t.gguf"));
     ck_assert(kopi__gguf_n_tensors(g) == 3 && kopi__gguf_n_parts(g) == 1 && kopi__gguf_alignment(g) == 32);
-    const struct kopi_gguf_tensor *q = kopi__gguf_tensor(g, "q"), *v = kopi__gguf_tensor(g, "v");
+    const struct kopi_gguf_tensor *q = kopi__gguf_tensor(g, "q"), *v = kopi__gguf_tensor(g, "v"), *big = kopi__gguf_tensor(g, "big");
     ck_assert(q == kopi__gguf_tensor_at(g, 0) && v == kopi__gguf_tensor_at(g, 1));
     ck_assert(q->n_dims == 2 && q->ne[0] == 32 && q->ne[1] == 3 && q->ne[2] == 1 && q->ne[3] == 1 && q->size == 102);
     ck_assert(!strcmp(q->name, "q") && q->dtype == KOPI_DTYPE_Q8_0 && q->part == 0);
@@ -207,8 +207,8 @@ START_TEST(tensors)
     ck_assert(((const float *)(const void *)v->data)[3] == 4.0f);
     ck_assert_ptr_null(kopi__gguf_tensor(g, "w"));
     kopi__gguf_willneed(g);
-    kopi__gguf_drop(g, kopi__gguf_tensor(g, "big")); /* only its own whole pages */
-    kopi__gguf_drop(g, q);
+    kopi__gguf_drop(g, big, big->data, big->size); /* only its own whole pages */
+    kopi__gguf_drop(g, q, q->data, q->size);
     ck_assert(((const float *)(const void *)v->data)[3] == 4.0f && q->data[101] == 101);
     kopi__gguf_close(g);
     kopi__gguf_close(NULL);
