@@ -20,7 +20,7 @@ static bool json, in_process;
 static int64_t seed = -1, rounds, limit_s; /* 0: not given */
 
 const struct cli_option cli_backends_options[] = {
-    {"--group", "NAME,...", CLI_STRING, &groups, "check: only load, abi, life, ops, model, cancel, support", 0, 0},
+    {"--group", "NAME,...", CLI_STRING, &groups, "check: only load, abi, life, ops, model, cancel, support; or bench: times", 0, 0},
     {"--case", "NAME,...", CLI_STRING, &cases, "check: only these, by name or its beginning: ops/linear", 0, 0},
     {"--seed", "N", CLI_INT, &seed, "check: of everything random; default: a new one, which is printed", 0, INT64_MAX},
     {"--rounds", "N", CLI_INT, &rounds, "check: how often every kind of operation is drawn (3)", 1, 1000},
@@ -45,11 +45,16 @@ int cli_backends_no_check_option(void)
 
 static const struct {
     const char *name;
+    bool asked; /* run only where --group names it */
     void (*add[2])(struct cf_list *l);
-} all_groups[] = {{"load", {cf_add_load}},      {"abi", {cf_add_abi}},
-                  {"life", {cf_add_life}},      {"ops", {cf_add_ops, cf_add_own_types}},
-                  {"model", {check_add_model}}, {"cancel", {cf_add_cancel, check_add_cancel}},
-                  {"support", {cf_add_support}}};
+} all_groups[] = {{"load", false, {cf_add_load}},
+                  {"abi", false, {cf_add_abi}},
+                  {"life", false, {cf_add_life}},
+                  {"ops", false, {cf_add_ops, cf_add_own_types}},
+                  {"model", false, {check_add_model}},
+                  {"cancel", false, {cf_add_cancel, check_add_cancel}},
+                  {"support", false, {cf_add_support}},
+                  {"bench", true, {cf_add_bench}}};
 enum { N_GROUPS = sizeof all_groups / sizeof *all_groups };
 
 static bool listed(const char *list, const char *name)
@@ -68,7 +73,7 @@ static int check_groups(void)
             known |= strlen(all_groups[g].name) == strcspn(p, ",") && !strncmp(p, all_groups[g].name, strcspn(p, ","));
         if (!known)
             return cli_error(EXIT_USAGE,
-                             "there is no group \"%.*s\"; groups are load, abi, life, ops, model, cancel, support",
+                             "there is no group \"%.*s\"; groups are load, abi, life, ops, model, cancel, support, bench",
                              (int)strcspn(p, ","), p);
     }
     return 0;
@@ -78,7 +83,7 @@ static void add_tests(struct cf_list *l)
 {
     for (int g = 0; g < N_GROUPS; g++)
         for (int k = 0; k < 2; k++)
-            if (all_groups[g].add[k] && (!groups || listed(groups, all_groups[g].name))) all_groups[g].add[k](l);
+            if (all_groups[g].add[k] && (groups ? listed(groups, all_groups[g].name) : !all_groups[g].asked)) all_groups[g].add[k](l);
 }
 
 /* --case leaves those that it names; each of its names must be that of some test. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- who runs an operation --------------------------------------------------------------------------------------- */
 
@@ -336,10 +337,18 @@ static void export(struct cf_instance *i, struct cf_program *c)
     }
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static kopi_status steps(struct cf_instance *i, struct cf_program *c, struct cf_device *d, void *plan, uint32_t nth,
                          enum cf_split split, const char **what)
 {
     kopi_status status = KOPI_OK;
+    c->run_ns = 0;
     for (uint32_t first = 0, n; first < c->n_tok && status == KOPI_OK && !*what; first += n) {
         struct step s;
         n = split == CF_WHOLE ? c->n_tok : split == CF_ONE_BY_ONE ? 1 : first % 3 + 1 + first / 2;
@@ -347,7 +356,9 @@ static kopi_status steps(struct cf_instance *i, struct cf_program *c, struct cf_
         step_init(&s, c, d, first, n);
         load(&s, c);
         status = cf_device_push(d, i, c);
+        uint64_t begin = now_ns();
         if (status == KOPI_OK) status = plan ? i->ops.execute(i->be, plan, &s.run) : run_kernels(i, c, &s.run, nth);
+        c->run_ns += now_ns() - begin;
         if (status == KOPI_OK) status = cf_device_pull(d, i, c, what);
         if (status == KOPI_OK && !*what) *what = store(&s, c);
         step_free(&s);

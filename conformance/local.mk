@@ -1,7 +1,7 @@
 # The conformance library, for the unit tests and `kopi backends check`. It knows the plugin headers, nothing else of kopi.
 noinst_LTLIBRARIES += libconformance.la
 libconformance_la_SOURCES = \
-	conformance/abi_tests.c conformance/agree.c conformance/agree.h conformance/cancel_tests.c conformance/cases.c \
+	conformance/abi_tests.c conformance/agree.c conformance/agree.h conformance/bench_tests.c conformance/cancel_tests.c conformance/cases.c \
 	conformance/cases.h conformance/child.c conformance/child.h conformance/clean.c conformance/clean.h \
 	conformance/compare.c conformance/conform.h conformance/device.c conformance/device.h conformance/draws.c \
 	conformance/draws.h conformance/drive.c conformance/drive.h conformance/elf.c \

@@ -41,6 +41,7 @@ struct cf_program {
      * threads that begin together, nth of them the instance's team. */
     uint32_t grow;
     bool threads;
+    uint64_t run_ns; /* what the last run took, all its pieces together: the kernels or the plan alone */
     union { /* room for the parameters of the segment's operations */
         kopi_embed_params embed;
         kopi_norm_params norm;

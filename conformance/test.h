@@ -55,7 +55,7 @@ bool cf_wrong(struct cf_env *e, const char *fmt, ...) __attribute__((format(prin
 void cf_start(struct cf_env *e, const char *program, uint64_t seed);
 
 struct cf_list {
-    struct cf_test at[160];
+    struct cf_test at[256];
     size_t n;
 };
 void cf_list_add(struct cf_list *l, const struct cf_test *t);
@@ -69,5 +69,6 @@ void cf_add_ops(struct cf_list *l);  /* every operation and type against the ref
 void cf_add_own_types(struct cf_list *l); /* weight types that the backend brings; part of ops */
 void cf_add_cancel(struct cf_list *l);
 void cf_add_support(struct cf_list *l); /* what is claimed */
+void cf_add_bench(struct cf_list *l);   /* how long it takes; no test */
 
 #endif

@@ -1,4 +1,5 @@
 """`kopi backends check` on the backends that are built for tests and benchmarks, and are right."""
+import re
 import sys
 from pathlib import Path
 
@@ -11,4 +12,11 @@ for name in "tests/backend/.libs/kopi-fake-device", "tests/backend/.libs/kopi-fa
     check(done.returncode == 0, f"{name} conforms", (text + done.stderr.decode())[-2000:])
     passed = text.count("\nok ") - text.count("# SKIP")
     check(passed > 85, f"{name}: nearly all tests have something to test", f"{passed} passed")
+
+done = kopi("backends", "check", "cpu-threaded", "--group", "bench", timeout=300)
+lines = [line for line in done.stdout.decode().splitlines() if line.startswith(("ok ", "not ok "))]
+timed = [re.search(r"tokens ([0-9.]+) us, one ([0-9.]+) us; reference ([0-9.]+) us, ([0-9.]+) us", line) for line in lines]
+check(done.returncode == 0 and sum(t is not None for t in timed) > 40, "--group bench times the operations", "\n".join(lines)[-1000:])
+check(all(float(x) > 0 for t in timed if t for x in t.groups()), "no time is 0", "\n".join(lines)[-1000:])
+check(any("bench/linear/q4_1" in line for line in lines) and not any("ops/" in line for line in lines), "and nothing else", "\n".join(lines)[-1000:])
 finish()
