@@ -1,7 +1,7 @@
 # The fast CPU backend. One library per level of the instruction set, each with its own flags; KT_KERNELS is all of them.
 # -fno-trapping-math changes no value, it lets conditional expressions be computed in vectors.
 KT_CPPFLAGS = -I$(top_srcdir)/include
-KT_CFLAGS = $(AM_CFLAGS) -O3 -fno-trapping-math
+KT_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -fno-trapping-math
 KT_KERNELS = plugins/cpu-threaded/libkt_c.la
 kt_kernel_headers = plugins/cpu-threaded/format.h plugins/cpu-threaded/level.h plugins/cpu-threaded/linear.h \
 	plugins/cpu-threaded/linear_run.h plugins/cpu-threaded/linear_table.h plugins/cpu-threaded/linear_tile.h \

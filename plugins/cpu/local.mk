@@ -2,7 +2,7 @@
 # it. -fno-trapping-math changes no value, it lets conditional expressions be computed in vectors.
 cpu_kernels = plugins/cpu/attn.c plugins/cpu/dequant.c plugins/cpu/dequant.h plugins/cpu/kernels.h plugins/cpu/level.c \
 	plugins/cpu/linear.c plugins/cpu/quantize.c plugins/cpu/rows.c
-CPU_CFLAGS = $(AM_CFLAGS) -O3 -fno-trapping-math
+CPU_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -fno-trapping-math
 
 noinst_LTLIBRARIES += plugins/cpu/libbaseline.la
 plugins_cpu_libbaseline_la_SOURCES = $(cpu_kernels)
