@@ -186,15 +186,14 @@ kopi_status kopi__chat_render(const struct kopi_chat_template *t, const struct k
 /* ---- the template -------------------------------------------------------------------------------------------------
  */
 
-static bool shows(const struct kopi_chat_template *t, unsigned shape, kopi_status *status)
+static bool shows(const struct kopi_chat_template *t, unsigned shape, enum outcome *outcome, kopi_status *status)
 {
     static const char needle[] = "kopi:needle";
     const struct kopi_chat_message m = {"user", needle, sizeof needle - 1};
     const struct kopi_chat_options o = {.add_generation_prompt = true};
     const struct request r = {.messages = &m, .n = 1, .o = &o};
     struct kopi_chat_render out = {0};
-    enum outcome outcome;
-    *status = render_shape(t, &r, shape, &out, &outcome, NULL);
+    *status = render_shape(t, &r, shape, &out, outcome, NULL);
     bool found = *status == KOPI_OK && strstr(out.text, needle);
     kopi__chat_render_free(&out);
     return found;
@@ -204,11 +203,13 @@ kopi_status kopi__chat_template_new(const char *source, size_t n, struct kopi_ch
 {
     struct kopi_chat_template *t = kopi__calloc(1, sizeof *t);
     kopi_status plain, parts = KOPI_OK;
+    enum outcome outcome;
     *out = NULL;
     if (!t) return kopi__nomem(err, "the chat template");
     kopi_status s = kopi__jtemplate_parse(source, n, &t->t, err);
     if (s == KOPI_OK) {
-        t->needs_parts = !shows(t, 0, &plain) && shows(t, KOPI__CHAT_PARTS, &parts);
+        t->needs_parts = !shows(t, 0, &outcome, &plain) && outcome != STOPPED /* it would stop once more */ &&
+                         shows(t, KOPI__CHAT_PARTS, &outcome, &parts);
         if (plain == KOPI_E_NOMEM || parts == KOPI_E_NOMEM) s = kopi__nomem(err, "the chat template");
     }
     if (s == KOPI_OK) *out = t;

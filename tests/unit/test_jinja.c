@@ -4,8 +4,12 @@
 #include "text/jinja/json.h"
 #include "text/jinja/run.h"
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+static uint64_t work = KOPI_J_MAX_WORK; /* of every rendering */
 
 /* One rendering with the variables of a JSON object, all of them outside text. */
 static kopi_status render(const char *source, size_t n, const json_t *variables, struct kopi_buf *text,
@@ -19,6 +23,7 @@ static kopi_status render(const char *source, size_t n, const json_t *variables,
     kopi_status s = kopi__jtemplate_parse(source, n, &t, err);
     if (s != KOPI_OK) return s;
     bool ok = kopi__jinja_init(&j, t, 1700000000, err);
+    j.arena.work = work;
     json_object_foreach((json_t *)(uintptr_t)variables, name, value)
     {
         ok = ok && kopi__jfrom_jansson(&j, value, KOPI_J_OUTSIDE, &v);
@@ -166,6 +171,134 @@ START_TEST(hostile_templates_end)
 }
 END_TEST
 
+/* Bodies of an endless loop, one for each operation whose cost grows with its operands: all of them are charged for, so
+ * an eighth of the work ends in an eighth of the time. The limit is ten times what they take, for slow and busy
+ * machines. */
+START_TEST(work_is_charged)
+{
+    static const char *const t[][2] = {
+        {"{% set s = 'é' * 500000 %}", "s[-1]"},
+        {"{% set s = '\\uffff' * 300000 %}", "s[i]"},
+        {"{% set s = 'é' * 500000 %}", "s[:-1]"},
+        {"{% set s = 'é' * 500000 %}", "s[::-1]"},
+        {"{% set s = 'é' * 30 %}", "s[::2]"},
+        {"{% set s = 'é' * 500000 %}", "s|length"},
+        {"{% set s = range(50000) %}{% set t = range(50000) %}", "s == t"},
+        {"{% set s = range(50000) %}{% set t = range(50000) %}", "s < t"},
+        {"{% set s = range(50000) %}", "s[1:]"},
+        {"{% set s = range(50000) %}", "s + s"},
+        {"{% set s = range(50000) %}", "s|string"},
+        {"{% set s = range(50000) %}", "s|tojson"},
+        {"{% set s = range(50000) %}", "s|sort"},
+        {"{% set s = range(50000) %}", "s|unique"},
+        {"{% set s = range(50000) %}", "s|join"},
+        {"{% set s = [0.1234567890123456e-300] * 1000 %}", "s|string"},
+        {"{% set s = [0.1234567890123456e300] * 1000 %}", "s|tojson"},
+        {"{% set s = [[['a'] * 1000]] %}", "s|tojson(indent='')"},
+        {"{% set s = '\x01' * 100000 %}", "s|tojson"},
+        {"{% set s = 'é' * 100000 %}", "s|tojson(ensure_ascii=true)"},
+        {"{% set s = ['\\uffff' * 100000] %}", "s|string"},
+        {"{% set s = 'é' * 100000 %}", "s|upper"},
+        {"{% set s = 'aé' * 100000 %}", "s|title"},
+        {"{% set s = 'aé' * 100000 %}", "s is upper"},
+        {"{% set s = ' ' * 1000000 %}", "s|int"},
+        {"{% set s = ' ' * 1000000 %}", "s|float"},
+        {"{% set s = '\\u3000' * 1000000 %}", "s|trim"},
+        {"{% set s = 'a' * 100000 %}", "s.rstrip('bcdefghia')"},
+        {"{% set s = 'a' * 1000000 %}", "s.removeprefix(s)"},
+        {"{% set s = 'a' * 1000000 %}", "s.removesuffix(s)"},
+        {"{% set s = 'a' * 1000000 %}", "s.endswith(s)"},
+        {"{% set s = 'a' * 1000000 %}{% set t = s ~ 'b' %}", "s < t"},
+        {"{% set s = 'a' * 1000000 %}{% set t = {s ~ 'b': 1, s ~ 'c': 1, s ~ 'd': 1} %}", "t[s ~ 'x']"},
+        {"{% set s = 'ab' * 500000 %}", "s.count('ab')"},
+        {"{% set s = 'abc' * 300000 %}", "s.split('abc')|length"},
+        {"{% set s = 'abc' * 300000 %}", "s|replace('abc', '')|length"},
+        {"{% set s = 'a' * 100000 %}", "s|replace('', 'x')"},
+        {"{% set s = 'a' * 1000000 %}{% set t = 'a' * 200 ~ 'b' ~ 'a' * 9 %}", "t in s"},
+        {"{% set s = 'a' * 1000000 %}{% set t = 'a' * 200 ~ 'b' ~ 'a' * 9 %}", "s.find(t)"},
+        {"{% set s = 'a' * 1000000 %}", "s.rsplit('aaaab')"},
+        {"{% set s = 'a\\n' * 100000 %}", "s|indent(3)"},
+        {"{% set s = 'é' * 1000000 %}", "'%10s' % s"},
+        {"{% set s = '%%' * 500000 %}", "s % ()"},
+        {"{% set s = '{{' * 500000 %}", "s.format()"},
+        {"", "'%.99f' % 1e299"},
+        {"", "1.2345678|round(15)"},
+        {"", "1e300 % 1e-300"},
+        {"", "1e300 // 1e-300"},
+        {"", "strftime_now('%c%c%c%c%c%c%c%c%c%c%c%c')"},
+        {"", "'s'.zzz"},
+        {"", "'zzz' is filter"},
+        {"{% set s = '[' ~ '[],' * 100000 ~ '[]]' %}", "s|from_json"},
+    };
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    const double limit = 15;
+#else
+    const double limit = 0.7;
+#endif
+    work = KOPI_J_MAX_WORK / 8;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        static const char loop[] = "{% for i in range(100000) %}{% for k in range(100000) %}{% set x = ";
+        struct kopi_buf b = KOPI_BUF_INIT;
+        kopi_error err = {0};
+        kopi__buf_str(&b, t[i][0]);
+        kopi__buf_str(&b, loop);
+        kopi__buf_str(&b, t[i][1]);
+        kopi__buf_str(&b, " %}{% endfor %}{% endfor %}");
+        clock_t before = clock();
+        ck_assert_msg(try(b.data, &err) == KOPI_E_INVALID, "%s: %s", b.data, err.text);
+        double took = (double)(clock() - before) / CLOCKS_PER_SEC;
+        ck_assert_msg(strstr(err.text, " steps") || strstr(err.text, " MiB of memory"), "%s: %s", b.data, err.text);
+        ck_assert_msg(took < limit, "%s: %.1f s", b.data, took);
+        kopi__buf_free(&b);
+    }
+    work = KOPI_J_MAX_WORK;
+}
+END_TEST
+
+/* A name as long as a template may be is compared no more often than what is charged. */
+START_TEST(long_names)
+{
+    struct kopi_buf name = KOPI_BUF_INIT, b = KOPI_BUF_INIT;
+    kopi_error err = {0};
+    for (int i = 0; i < 300000; i++) kopi__buf_char(&name, 'a');
+    kopi__buf_str(&b, "{% macro m(");
+    kopi__buf_add(&b, name.data, name.len);
+    kopi__buf_str(&b, ") %}{% endmacro %}{% for i in range(100000) %}{% for k in range(100) %}{% set x = m(");
+    kopi__buf_add(&b, name.data, name.len);
+    kopi__buf_str(&b, "=1) %}{% endfor %}{% endfor %}");
+    ck_assert_int_eq(try(b.data, &err), KOPI_E_INVALID);
+    ck_assert_msg(strstr(err.text, "more than 20971520 steps") != NULL, "%s", err.text);
+    kopi__buf_free(&b);
+    kopi__buf_free(&name);
+}
+END_TEST
+
+static uint32_t fnv1a(const char *s)
+{
+    uint32_t h = 2166136261u;
+    for (; *s; s++) h = (h ^ (unsigned char)*s) * 16777619u;
+    return h;
+}
+
+/* 100000 names that all fall into a corner of the parser's table. */
+START_TEST(colliding_names_end)
+{
+    struct kopi_buf b = KOPI_BUF_INIT;
+    kopi_error err = {0};
+    char name[16];
+    for (uint32_t i = 0, n = 0; n < 100000; i++) {
+        snprintf(name, sizeof name, "a%x", i);
+        if ((fnv1a(name) & 0x3ffff) >= 0x1000) continue;
+        kopi__buf_str(&b, n++ ? "~" : "{{");
+        kopi__buf_str(&b, name);
+    }
+    kopi__buf_str(&b, "}}");
+    ck_assert_int_eq(try(b.data, &err), KOPI_E_MODEL);
+    ck_assert_str_eq(err.text, "the chat template takes more than 33554432 steps to parse");
+    kopi__buf_free(&b);
+}
+END_TEST
+
 /* Nesting and long chains, which would recurse in a simple parser or evaluator. */
 START_TEST(deep_templates_end)
 {
@@ -308,6 +441,9 @@ int main(void)
     tcase_add_test(table, refuses_what_jinja2_refuses);
     tcase_add_test(own, messages_name_the_place);
     tcase_add_test(own, hostile_templates_end);
+    tcase_add_test(own, work_is_charged);
+    tcase_add_test(own, long_names);
+    tcase_add_test(own, colliding_names_end);
     tcase_add_test(own, deep_templates_end);
     tcase_add_test(own, origins);
     tcase_add_test(own, appending);

@@ -16,7 +16,7 @@ struct kopi_jarena {
     struct kopi_jblock *blocks;
     char *at, *end;       /* free part of the newest block */
     size_t used, limit;   /* bytes */
-    uint64_t work;        /* units left: about one per evaluated node and per 64 bytes touched */
+    uint64_t work;        /* units left: one per evaluated node; a unit is some 25 ns at most, whatever is done */
     enum kopi_jstop stop; /* why the first refused call was refused */
 };
 
@@ -37,6 +37,18 @@ static inline bool kopi__jwork(struct kopi_jarena *a, uint64_t units)
     a->work = 0;
     if (!a->stop) a->stop = KOPI_JSTOP_WORK;
     return false;
+}
+
+/* Takes units for n bytes, of which one unit pays for `rate`. To be asked before the bytes are touched. */
+enum kopi_jrate {
+    KOPI_J_COPY = 64,   /* copied, compared, filled */
+    KOPI_J_SEARCH = 4,  /* searched for a string that may match nearly everywhere */
+    KOPI_J_DECODE = 4,  /* read as UTF-8 */
+    KOPI_J_REWRITE = 1, /* read as UTF-8 and written again, character by character */
+};
+static inline bool kopi__jwork_on(struct kopi_jarena *a, uint64_t n, enum kopi_jrate rate)
+{
+    return kopi__jwork(a, n / (uint64_t)rate);
 }
 
 /* Makes room for one more element in the array *v of n elements; *cap grows by doubling. */

@@ -6,7 +6,7 @@ const struct kopi_jbuiltin *kopi__jfind_builtin(const struct kopi_jbuiltin *cons
 {
     for (; *tables; tables++)
         for (const struct kopi_jbuiltin *f = *tables; f->name; f++)
-            if (kopi__jstr_is(name, f->name)) return f;
+            if (name.len && *f->name == *kopi__jstr_data(name) && kopi__jstr_is(name, f->name)) return f;
     return NULL;
 }
 
@@ -85,7 +85,7 @@ bool kopi__jinvoke(struct kopi_jinja *j, const struct kopi_jbuiltin *f, const st
     struct kopi_jargs a = {.self = *self, .call = c};
     if (!f->params) return kopi__jfail(j, "%s is not supported", f->name);
     if (f->params[0] != '*' && !bind(j, f, c, &a)) return false;
-    if (!kopi__jenter(j)) return false;
+    if (!kopi__jwork(&j->arena, 1 + c->n_named) || !kopi__jenter(j)) return false;
     bool ok = f->fn(j, &a, out);
     kopi__jleave(j);
     return ok;
@@ -131,9 +131,9 @@ static bool set_param(struct kopi_jinja *j, const struct kopi_jnode *n, uint32_t
                       uint32_t *n_used)
 {
     const struct kopi_jnode *p = n->list[i];
-    const struct kopi_jval *named = named_arg(c, p->val.s);
     struct kopi_jval v = {.type = KOPI_J_UNDEFINED, .s = p->val.s};
-    if (!kopi__jwork(&j->arena, 1 + c->n_named)) return false;
+    if (!kopi__jwork(&j->arena, 1 + c->n_named * (1 + (uint64_t)p->val.s.len / KOPI_J_COPY))) return false;
+    const struct kopi_jval *named = named_arg(c, p->val.s);
     if (named && i < c->n_pos)
         return kopi__jfail(j, "the argument '%.*s' is given twice", (int)(p->val.s.len < 64 ? p->val.s.len : 64),
                            kopi__jstr_data(p->val.s));
@@ -172,6 +172,7 @@ static bool set_rest(struct kopi_jinja *j, const struct kopi_jnode *n, const str
     if (!kopi__jdict_new(j, &rest)) return false;
     for (uint32_t i = 0; i < c->n_named; i++) {
         bool known = &c->named[i].value == caller;
+        if (!kopi__jwork(&j->arena, n->n * (1 + (uint64_t)c->named[i].key.s.len / KOPI_J_COPY))) return false;
         for (uint32_t k = 0; k < n->n; k++) known |= kopi__jstr_eq(n->list[k]->val.s, c->named[i].key.s);
         if (!known && !kopi__jdict_set(j, rest.dict, &c->named[i].key, c->named[i].value)) return false;
     }

@@ -52,6 +52,7 @@ static bool method(struct kopi_jinja *j, const struct kopi_jval *object, struct 
                                                                               : NULL;
     const struct kopi_jbuiltin *f = tables ? kopi__jfind_builtin(tables, name) : NULL;
     *found = f != NULL;
+    if (!kopi__jwork(&j->arena, KOPI_J_LOOKUP)) return false;
     if (!f) return true;
     struct kopi_jmethod *m = kopi__jalloc(&j->arena, sizeof *m);
     if (!m) return false;
@@ -94,7 +95,7 @@ static bool item_at(struct kopi_jinja *j, const struct kopi_jval *object, int64_
 {
     if (object->type == KOPI_J_STRING) {
         struct kopi_jstr s = object->s;
-        if (!kopi__jwork(&j->arena, s.len / 64)) return false;
+        if (!kopi__jwork_on(&j->arena, 2 * (uint64_t)s.len, KOPI_J_DECODE)) return false;
         int64_t n = kopi__jstr_chars(s);
         i += i < 0 ? n : 0;
         if (!(*found = i >= 0 && i < n)) return true;

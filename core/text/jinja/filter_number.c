@@ -13,10 +13,9 @@ static bool default_value(struct kopi_jinja *j, const struct kopi_jargs *a, stru
     return true;
 }
 
-/* int(text, base): white space around, a sign, a prefix that fits the base, single underscores between digits. */
+/* int(text, base): a sign, a prefix that fits the base, single underscores between digits. */
 static bool text_to_int(struct kopi_jstr s, int64_t base, int64_t *out)
 {
-    s = kopi__jstr_strip(s, NULL, true, true);
     const char *p = kopi__jstr_data(s), *end = p + s.len;
     bool negative = p < end && *p == '-', digit_before = false;
     p += negative || (p < end && *p == '+');
@@ -44,11 +43,17 @@ static bool text_to_int(struct kopi_jstr s, int64_t base, int64_t *out)
 static bool text_to_float(struct kopi_jstr s, double *out)
 {
     char t[64];
-    s = kopi__jstr_strip(s, NULL, true, true);
     if (s.len == 0 || s.len >= sizeof t) return false;
     memcpy(t, kopi__jstr_data(s), s.len);
     t[s.len] = 0;
     return kopi__parse_f64(t + (t[0] == '+' && t[1] != '-'), out);
+}
+/* White space around a number means nothing. */
+static bool number_text(struct kopi_jinja *j, const struct kopi_jval *v, struct kopi_jstr *out)
+{
+    *out = v->s;
+    return kopi__jstr_strip(&j->arena, out, NULL, true, true) &&
+           kopi__jwork(&j->arena, KOPI_J_DECIMAL + out->len / KOPI_J_DECODE);
 }
 static bool float_to_int(double f, int64_t *out)
 {
@@ -65,13 +70,15 @@ static bool to_int(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi
 {
     int64_t base, i = 0;
     double f;
+    struct kopi_jstr s;
     bool ok = false;
     if (a->self.type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, &a->self);
     if (!kopi__jarg_int(j, a, 1, 10, &base)) return false;
     if (base != 0 && (base < 2 || base > 36)) return kopi__jfail(j, "int: the base must be 0 or 2 to 36");
-    if (a->self.type == KOPI_J_STRING)
-        ok = text_to_int(a->self.s, base, &i) || (text_to_float(a->self.s, &f) && float_to_int(f, &i));
-    else if (a->self.type == KOPI_J_FLOAT) ok = float_to_int(a->self.f, &i);
+    if (a->self.type == KOPI_J_STRING) {
+        if (!number_text(j, &a->self, &s)) return false;
+        ok = text_to_int(s, base, &i) || (text_to_float(s, &f) && float_to_int(f, &i));
+    } else if (a->self.type == KOPI_J_FLOAT) ok = float_to_int(a->self.f, &i);
     else if (kopi__jis_number(&a->self)) ok = true, i = kopi__jas_int(&a->self);
     *out = ok ? kopi__jint(i) : a->given[0] ? a->v[0] : kopi__jint(0);
     if (ok) out->outside = origin_of(&a->self);
@@ -80,10 +87,13 @@ static bool to_int(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi
 static bool to_float(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 {
     double f = 0;
+    struct kopi_jstr s;
     bool ok = false;
     if (a->self.type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, &a->self);
-    if (a->self.type == KOPI_J_STRING) ok = text_to_float(a->self.s, &f);
-    else if (kopi__jis_number(&a->self)) ok = true, f = kopi__jas_float(&a->self);
+    if (a->self.type == KOPI_J_STRING) {
+        if (!number_text(j, &a->self, &s)) return false;
+        ok = text_to_float(s, &f);
+    } else if (kopi__jis_number(&a->self)) ok = true, f = kopi__jas_float(&a->self);
     *out = ok ? kopi__jfloat(f) : a->given[0] ? a->v[0] : kopi__jfloat(0);
     if (ok) out->outside = origin_of(&a->self);
     return true;
@@ -127,7 +137,7 @@ static double round_common(double v, int64_t precision)
 static bool round_to(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 {
     int64_t precision;
-    if (!need_number(j, &a->self, "round") || !kopi__jarg_int(j, a, 0, 0, &precision)) return false;
+    if (!kopi__jwork(&j->arena, KOPI_J_DECIMAL) || !need_number(j, &a->self, "round") || !kopi__jarg_int(j, a, 0, 0, &precision)) return false;
     if (precision < -300 || precision > 300)
         return kopi__jfail(j, "round: a precision of %lld is not supported", (long long)precision);
     bool common = !a->given[1];

@@ -13,17 +13,18 @@ bool kopi__jget_path(struct kopi_jinja *j, const struct kopi_jval *v, const stru
                      const struct kopi_jval *missing, struct kopi_jval *out)
 {
     if (path->type != KOPI_J_STRING) return get_part(j, v, path, missing, out);
+    if (!kopi__jwork_on(&j->arena, path->s.len, KOPI_J_COPY)) return false;
     struct kopi_jval at = *v;
     for (uint32_t from = 0, to; from <= path->s.len; from = to + 1) {
         const char *dot = memchr(kopi__jstr_data(path->s) + from, '.', path->s.len - from);
         to = dot ? (uint32_t)(dot - kopi__jstr_data(path->s)) : path->s.len;
         struct kopi_jval key = kopi__jstring(kopi__jstr_sub(path->s, from, to)), next;
         const char *p = kopi__jstr_data(key.s);
-        if (key.s.len && key.s.len < 10 && strspn(p, "0123456789") >= key.s.len) {
-            int64_t index = 0;
-            for (uint32_t i = 0; i < key.s.len; i++) index = index * 10 + (p[i] - '0');
-            key = kopi__jint(index);
-        }
+        int64_t index = 0;
+        uint32_t digits = 0;
+        for (; digits < key.s.len && digits < 9 && p[digits] >= '0' && p[digits] <= '9'; digits++)
+            index = index * 10 + (p[digits] - '0');
+        if (digits && digits == key.s.len) key = kopi__jint(index);
         if (!get_part(j, &at, &key, missing, &next)) return false;
         at = next;
     }
@@ -72,6 +73,7 @@ static bool map(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jv
 {
     struct kopi_jlist *l;
     struct kopi_jval result;
+    if (!kopi__jwork(&j->arena, KOPI_J_LOOKUP)) return false;
     if (!input_items(j, &a->self, &l) || !kopi__jlist_new(j, KOPI_J_LIST, 0, out)) return false;
     if (!a->call->n_pos) return map_attribute(j, a, l, out);
     const struct kopi_jval *name = &a->call->pos[0];

@@ -7,7 +7,10 @@ static bool length(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi
     const struct kopi_jval *v = &a->self;
     switch (v->type) {
     case KOPI_J_UNDEFINED: *out = kopi__jint(0); return true;
-    case KOPI_J_STRING: *out = kopi__jint(kopi__jstr_chars(v->s)); return kopi__jwork(&j->arena, v->s.len / 16);
+    case KOPI_J_STRING:
+        if (!kopi__jwork_on(&j->arena, v->s.len, KOPI_J_DECODE)) return false;
+        *out = kopi__jint(kopi__jstr_chars(v->s));
+        return true;
     case KOPI_J_LIST:
     case KOPI_J_TUPLE: *out = kopi__jint(v->list->n); return true;
     case KOPI_J_DICT: *out = kopi__jint(v->dict->n); return true;

@@ -35,10 +35,9 @@ static bool trim(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_j
 {
     struct kopi_jstr s, chars;
     bool given = a->given[0] && a->v[0].type != KOPI_J_NONE;
-    if (!kopi__jto_str(j, &a->self, &s) || !kopi__jwork(&j->arena, s.len / 16)) return false;
-    if (given && (!kopi__jarg_str(j, a, 0, &chars) || !kopi__jwork(&j->arena, (uint64_t)s.len * chars.len / 16)))
-        return false;
-    *out = kopi__jstring(kopi__jstr_strip(s, given ? &chars : NULL, true, true));
+    if (!kopi__jto_str(j, &a->self, &s) || (given && !kopi__jarg_str(j, a, 0, &chars))) return false;
+    if (!kopi__jstr_strip(&j->arena, &s, given ? &chars : NULL, true, true)) return false;
+    *out = kopi__jstring(s);
     return true;
 }
 

@@ -52,6 +52,7 @@ static bool pad(struct kopi_jinja *j, struct kopi_jbuf *b, char c, int64_t n)
 static bool put(struct kopi_jinja *j, struct kopi_jbuf *b, const struct spec *s, struct kopi_jstr text,
                 char default_align)
 {
+    if (!kopi__jwork_on(&j->arena, text.len, KOPI_J_DECODE)) return false;
     int64_t room = s->width - (int64_t)kopi__jstr_chars(text);
     char align = s->align ? s->align : default_align, fill = s->fill ? s->fill : ' ';
     int64_t before = room <= 0 || align == '<' ? 0 : align == '^' ? room / 2 : room;
@@ -68,6 +69,7 @@ static bool put_number(struct kopi_jinja *j, struct kopi_jbuf *b, const struct s
         return kopi__jfail(j, "the format wants a whole number, not a float");
     if (s->type == 'f' && !(kopi__jas_float(v) > -1e300 && kopi__jas_float(v) < 1e300))
         return kopi__jfail(j, "the number is too large to format");
+    if (!kopi__jwork(&j->arena, s->type == 'f' ? 2 * KOPI_J_DECIMAL : 8)) return false;
     sign[0] = kopi__jas_float(v) < 0 ? '-' : s->sign == '+' || s->sign == ' ' ? s->sign : 0;
     digits(s, v, t);
     if (!n || !kopi__jbuf_add(&j->arena, n, sign, strlen(sign), v->outside)) return false;
@@ -86,7 +88,7 @@ static bool put_text(struct kopi_jinja *j, struct kopi_jbuf *b, const struct spe
         if (!r || !kopi__jrepr(j, r, v)) return false;
         text = kopi__jbuf_str(r);
     } else if (!kopi__jto_str(j, v, &text)) return false;
-    if (!kopi__jwork(&j->arena, text.len / 16)) return false;
+    if (!kopi__jwork_on(&j->arena, text.len, KOPI_J_DECODE)) return false;
     if (s->has_precision) text = kopi__jstr_sub(text, 0, kopi__jstr_offset(text, (uint32_t)s->precision));
     return put(j, b, s, text, default_align);
 }
@@ -128,6 +130,7 @@ bool kopi__jpercent(struct kopi_jinja *j, struct kopi_jstr fmt, const struct kop
         if ((p = next) == end) break;
         struct spec s = {0};
         p++;
+        if (!kopi__jwork(&j->arena, 4)) return false;
         if (!percent_spec(&p, end, &s)) return kopi__jfail(j, "this %% format is not supported");
         if (s.type == '%') {
             if (!kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(fmt, (uint32_t)(p - base) - 1, (uint32_t)(p - base))))
@@ -216,7 +219,7 @@ bool kopi__jbraces(struct kopi_jinja *j, struct kopi_jstr fmt, const struct kopi
     struct kopi_jbuf *b = kopi__jbuf_new(&j->arena, fmt.len);
     const char *base = kopi__jstr_data(fmt), *end = base + fmt.len;
     uint32_t counter = 0;
-    if (!b) return false;
+    if (!b || !kopi__jwork_on(&j->arena, fmt.len, KOPI_J_REWRITE)) return false;
     for (const char *p = base; p < end;) {
         const char *next = p;
         while (next < end && *next != '{' && *next != '}') next++;
@@ -232,7 +235,7 @@ bool kopi__jbraces(struct kopi_jinja *j, struct kopi_jstr fmt, const struct kopi
         }
         const char *close = *p == '{' ? memchr(p, '}', (size_t)(end - p)) : NULL;
         if (!close) return kopi__jfail(j, "format: a single '%c'", *p);
-        if (!kopi__jwork(&j->arena, 1) || !put_field(j, b, p + 1, close, c, &counter)) return false;
+        if (!kopi__jwork(&j->arena, 1 + c->n_named) || !put_field(j, b, p + 1, close, c, &counter)) return false;
         p = close + 1;
     }
     *out = kopi__jstring(kopi__jbuf_str(b));

@@ -59,7 +59,7 @@ static bool strftime_now(struct kopi_jinja *j, const struct kopi_jargs *a, struc
     struct tm tm;
     time_t now = (time_t)j->now;
     *out = kopi__jstring((struct kopi_jstr){0});
-    if (!kopi__jarg_str(j, a, 0, &s)) return false;
+    if (!kopi__jarg_str(j, a, 0, &s) || !kopi__jwork(&j->arena, KOPI_J_DECIMAL)) return false;
     if (s.len == 0) return true;
     if (s.len >= sizeof fmt - 1 || memchr(kopi__jstr_data(s), 0, s.len))
         return kopi__jfail(j, "strftime_now: this format is not supported");

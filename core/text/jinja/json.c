@@ -60,7 +60,7 @@ static bool from_json(struct kopi_jinja *j, const struct kopi_jargs *a, struct k
     if (a->self.type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, &a->self);
     if (a->self.type != KOPI_J_STRING)
         return kopi__jfail(j, "from_json needs a str, not %s", kopi__jtype_name(&a->self));
-    if (!kopi__jwork(&j->arena, a->self.s.len)) return false;
+    if (!kopi__jwork(&j->arena, 4 * (uint64_t)a->self.s.len)) return false; /* jansson's memory isn't counted */
     json_t *json = json_loadb(kopi__jstr_data(a->self.s), a->self.s.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
     if (!json) return kopi__jfail(j, "from_json: %s", e.text);
     bool ok = kopi__jfrom_jansson(j, json, kopi__jstr_any_origin(a->self.s), out);
@@ -88,6 +88,7 @@ static bool put_str(struct writer *w, struct kopi_jstr s) { return kopi__jbuf_ad
 static bool newline(struct writer *w)
 {
     if (!w->lines) return true;
+    if (!kopi__jwork(&w->j->arena, w->level)) return false;
     if (!put(w, "\n")) return false;
     for (uint32_t i = 0; i < w->level; i++)
         if (!put_str(w, w->indent)) return false;
@@ -109,11 +110,12 @@ static bool write_string(struct writer *w, struct kopi_jstr s)
 {
     char buf[16];
     uint32_t done = 0;
-    if (!put(w, "\"") || !kopi__jwork(&w->j->arena, s.len / 16)) return false;
+    if (!put(w, "\"") || !kopi__jwork_on(&w->j->arena, s.len, KOPI_J_DECODE)) return false;
     for (uint32_t i = 0, next, cp; i < s.len; i = next) {
         next = kopi__jstr_next(s, i, &cp);
         const char *e = escape(cp, w->ascii, buf);
         if (!e) continue;
+        if (!kopi__jwork(&w->j->arena, 4)) return false;
         if (!put_str(w, kopi__jstr_sub(s, done, i))) return false;
         if (!kopi__jbuf_add(&w->j->arena, w->b, e, strlen(e), kopi__jstr_origin(s, i))) return false;
         done = next;
@@ -164,6 +166,7 @@ static bool write_dict(struct writer *w, const struct kopi_jdict *d)
 static bool write_number(struct writer *w, const struct kopi_jval *v)
 {
     char t[48];
+    if (!kopi__jwork(&w->j->arena, v->type == KOPI_J_FLOAT ? KOPI_J_DECIMAL : 4)) return false;
     if (v->type == KOPI_J_BOOL) strcpy(t, v->b ? "true" : "false");
     else if (v->type == KOPI_J_INT) snprintf(t, sizeof t, "%lld", (long long)v->i);
     else if (isfinite(v->f)) kopi__jfloat_text(v->f, t);
@@ -173,6 +176,7 @@ static bool write_number(struct writer *w, const struct kopi_jval *v)
 static bool write_value(struct writer *w, const struct kopi_jval *v)
 {
     bool ok;
+    if (!kopi__jwork(&w->j->arena, 1)) return false;
     switch (v->type) {
     case KOPI_J_NONE: return put(w, "null");
     case KOPI_J_BOOL:

@@ -58,7 +58,8 @@ static uint32_t trimmed_end(const struct kopi_jlexer *l, uint32_t from, uint32_t
     if (sign == '-') {
         struct kopi_jbuf whole = {.data = (char *)(uintptr_t)l->src, .used = l->n, .cap = l->n};
         struct kopi_jstr s = {&whole, from, to - from};
-        return from + kopi__jstr_strip(s, NULL, false, true).len;
+        kopi__jstr_strip(l->arena, &s, NULL, false, true); /* the parser looks at the arena's stop */
+        return from + s.len;
     }
     if (sign == '+' || is_variable) return to;
     uint32_t line = to;

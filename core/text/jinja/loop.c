@@ -34,7 +34,7 @@ bool kopi__jiterate(struct kopi_jinja *j, const struct kopi_jval *v, struct kopi
     *out = l.list;
     switch (v->type) {
     case KOPI_J_UNDEFINED: return true;
-    case KOPI_J_STRING: return kopi__jwork(&j->arena, v->s.len) && to_chars(j, v->s, l.list);
+    case KOPI_J_STRING: return kopi__jwork_on(&j->arena, v->s.len, KOPI_J_REWRITE) && to_chars(j, v->s, l.list);
     case KOPI_J_DICT:
         for (uint32_t i = 0; i < v->dict->n; i++)
             if (!kopi__jlist_push(j, l.list, v->dict->v[i].key)) return false;

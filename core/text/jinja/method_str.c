@@ -5,11 +5,11 @@
 
 static bool strip_sides(struct kopi_jinja *j, const struct kopi_jargs *a, bool left, bool right, struct kopi_jval *out)
 {
-    struct kopi_jstr chars;
+    struct kopi_jstr s = a->self.s, chars;
     bool given = a->given[0] && a->v[0].type != KOPI_J_NONE;
     if (given && !kopi__jarg_str(j, a, 0, &chars)) return false;
-    if (!kopi__jwork(&j->arena, (uint64_t)a->self.s.len * (given ? chars.len + 1 : 1) / 16)) return false;
-    *out = kopi__jstring(kopi__jstr_strip(a->self.s, given ? &chars : NULL, left, right));
+    if (!kopi__jstr_strip(&j->arena, &s, given ? &chars : NULL, left, right)) return false;
+    *out = kopi__jstring(s);
     return true;
 }
 METHOD(strip) { return strip_sides(j, a, true, true, out); }
@@ -26,10 +26,13 @@ METHOD(lower) { return cased(j, a, KOPI_J_LOWER, out); }
 METHOD(title) { return cased(j, a, KOPI_J_STR_TITLE, out); }
 METHOD(capitalize) { return cased(j, a, KOPI_J_CAPITAL, out); }
 
-static bool has_affix(struct kopi_jstr s, struct kopi_jstr affix, bool at_end)
+static bool has_affix(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr affix, bool at_end, bool *out)
 {
-    if (affix.len > s.len) return false;
-    return kopi__jstr_eq(at_end ? kopi__jstr_sub(s, s.len - affix.len, s.len) : kopi__jstr_sub(s, 0, affix.len), affix);
+    *out = false;
+    if (affix.len > s.len) return true;
+    if (!kopi__jwork_on(&j->arena, affix.len, KOPI_J_COPY)) return false;
+    *out = kopi__jstr_eq(at_end ? kopi__jstr_sub(s, s.len - affix.len, s.len) : kopi__jstr_sub(s, 0, affix.len), affix);
+    return true;
 }
 /* The argument may be a tuple of alternatives. */
 static bool affix(struct kopi_jinja *j, const struct kopi_jargs *a, bool at_end, struct kopi_jval *out)
@@ -42,8 +45,7 @@ static bool affix(struct kopi_jinja *j, const struct kopi_jargs *a, bool at_end,
         if (l->v[i].type != KOPI_J_STRING)
             return kopi__jfail(j, "%s needs a str, not %s", at_end ? "endswith" : "startswith",
                                kopi__jtype_name(&l->v[i]));
-        if (!kopi__jwork(&j->arena, 1 + l->v[i].s.len / 64)) return false;
-        found = has_affix(a->self.s, l->v[i].s, at_end);
+        if (!kopi__jwork(&j->arena, 1) || !has_affix(j, a->self.s, l->v[i].s, at_end, &found)) return false;
     }
     *out = kopi__jbool(found);
     return true;
@@ -53,15 +55,17 @@ METHOD(endswith) { return affix(j, a, true, out); }
 METHOD(removeprefix)
 {
     struct kopi_jstr s = a->self.s, what;
-    if (!kopi__jarg_str(j, a, 0, &what)) return false;
-    *out = kopi__jstring(has_affix(s, what, false) ? kopi__jstr_sub(s, what.len, s.len) : s);
+    bool has;
+    if (!kopi__jarg_str(j, a, 0, &what) || !has_affix(j, s, what, false, &has)) return false;
+    *out = kopi__jstring(has ? kopi__jstr_sub(s, what.len, s.len) : s);
     return true;
 }
 METHOD(removesuffix)
 {
     struct kopi_jstr s = a->self.s, what;
-    if (!kopi__jarg_str(j, a, 0, &what)) return false;
-    *out = kopi__jstring(has_affix(s, what, true) ? kopi__jstr_sub(s, 0, s.len - what.len) : s);
+    bool has;
+    if (!kopi__jarg_str(j, a, 0, &what) || !has_affix(j, s, what, true, &has)) return false;
+    *out = kopi__jstring(has ? kopi__jstr_sub(s, 0, s.len - what.len) : s);
     return true;
 }
 
@@ -88,7 +92,8 @@ METHOD(join)
 METHOD(find)
 {
     struct kopi_jstr s = a->self.s, what;
-    if (!kopi__jarg_str(j, a, 0, &what) || !kopi__jwork(&j->arena, s.len / 16)) return false;
+    if (!kopi__jarg_str(j, a, 0, &what) || !kopi__jwork_on(&j->arena, s.len, KOPI_J_DECODE)) return false;
+    if (!kopi__jwork_on(&j->arena, s.len, KOPI_J_SEARCH)) return false;
     int64_t hit = kopi__jstr_find(s, what, 0);
     *out = kopi__jint(hit < 0 ? -1 : (int64_t)kopi__jstr_chars(kopi__jstr_sub(s, 0, (uint32_t)hit)));
     return true;
@@ -97,10 +102,11 @@ METHOD(count)
 {
     struct kopi_jstr s = a->self.s, what;
     int64_t n = 0;
-    if (!kopi__jarg_str(j, a, 0, &what) || !kopi__jwork(&j->arena, s.len / 16)) return false;
+    if (!kopi__jarg_str(j, a, 0, &what) || !kopi__jwork_on(&j->arena, s.len, KOPI_J_DECODE)) return false;
     if (what.len == 0) n = (int64_t)kopi__jstr_chars(s) + 1;
     else
-        for (int64_t hit = 0; (hit = kopi__jstr_find(s, what, (uint32_t)hit)) >= 0; hit += what.len) n++;
+        for (int64_t hit = 0; (hit = kopi__jstr_find(s, what, (uint32_t)hit)) >= 0; hit += what.len, n++)
+            if (!kopi__jwork(&j->arena, 4)) return false;
     *out = kopi__jint(n);
     return true;
 }
@@ -114,15 +120,16 @@ static bool push(struct kopi_jinja *j, struct kopi_jval *l, struct kopi_jstr s, 
 }
 static bool split_space(struct kopi_jinja *j, struct kopi_jstr s, int64_t limit, struct kopi_jval *out)
 {
-    s = kopi__jstr_strip(s, NULL, true, false);
+    if (!kopi__jstr_strip(&j->arena, &s, NULL, true, false)) return false;
     while (s.len && limit != 0) {
         uint32_t end = 0, next = 0, cp = 0;
         while (end < s.len && (next = kopi__jstr_next(s, end, &cp), !kopi__jchar_space(cp))) end = next;
         if (!push(j, out, s, 0, end)) return false;
-        s = kopi__jstr_strip(kopi__jstr_sub(s, end, s.len), NULL, true, false);
+        s = kopi__jstr_sub(s, end, s.len);
+        if (!kopi__jstr_strip(&j->arena, &s, NULL, true, false)) return false;
         limit--;
     }
-    s = kopi__jstr_strip(s, NULL, false, limit != 0 || s.len == 0);
+    if (!kopi__jstr_strip(&j->arena, &s, NULL, false, limit != 0 || s.len == 0)) return false;
     return s.len == 0 || push(j, out, s, 0, s.len);
 }
 static bool split_at(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr sep, int64_t limit,
@@ -130,7 +137,7 @@ static bool split_at(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr 
 {
     uint32_t from = 0;
     for (int64_t hit; limit != 0 && (hit = kopi__jstr_find(s, sep, from)) >= 0; limit--) {
-        if (!push(j, out, s, from, (uint32_t)hit)) return false;
+        if (!kopi__jwork(&j->arena, 4) || !push(j, out, s, from, (uint32_t)hit)) return false;
         from = (uint32_t)hit + sep.len;
     }
     return push(j, out, s, from, s.len);
@@ -165,7 +172,8 @@ static bool split_by(struct kopi_jinja *j, const struct kopi_jargs *a, bool righ
     if (right && !given && limit >= 0)
         return kopi__jfail(j, "rsplit without a separator but with a limit is not supported");
     if (!kopi__jlist_new(j, KOPI_J_LIST, 0, out)) return false;
-    if (!kopi__jwork(&j->arena, a->self.s.len / 8 + (right ? (uint64_t)a->self.s.len * sep.len / 64 : 0))) return false;
+    if (!kopi__jwork_on(&j->arena, a->self.s.len, KOPI_J_DECODE)) return false;
+    if (right && !kopi__jwork_on(&j->arena, (uint64_t)a->self.s.len * sep.len, KOPI_J_COPY)) return false;
     if (!given) return split_space(j, a->self.s, limit, out);
     return right ? rsplit_at(j, a->self.s, sep, limit, out) : split_at(j, a->self.s, sep, limit, out);
 }
@@ -186,7 +194,7 @@ static bool all_chars(struct kopi_jinja *j, const struct kopi_jargs *a, bool (*o
 {
     struct kopi_jstr s = a->self.s;
     bool all = s.len > 0;
-    if (!kopi__jwork(&j->arena, s.len / 16)) return false;
+    if (!kopi__jwork_on(&j->arena, s.len, KOPI_J_DECODE)) return false;
     for (uint32_t i = 0, cp; all && i < s.len;) {
         i = kopi__jstr_next(s, i, &cp);
         all = ok(cp);

@@ -55,6 +55,7 @@ static bool float_arith(struct kopi_jinja *j, uint16_t op, double x, double y, d
     else if (op == KOPI_J_OP2('*', '*')) *out = pow(x, y);
     else if (y == 0) return kopi__jfail(j, "division by zero");
     else if (op == '/') *out = x / y;
+    else if (!kopi__jwork(&j->arena, KOPI_J_DECIMAL)) return false;
     else {
         double rest = fmod(x, y);
         if (rest != 0 && (rest < 0) != (y < 0)) rest += y;
@@ -166,7 +167,7 @@ static bool slice_string(struct kopi_jinja *j, struct kopi_jstr s, int64_t from,
                          struct kopi_jval *out)
 {
     *out = kopi__jstring((struct kopi_jstr){0});
-    if (!kopi__jwork(&j->arena, s.len / 16)) return false;
+    if (!kopi__jwork_on(&j->arena, s.len, KOPI_J_DECODE)) return false;
     if (step == 1) {
         if (from >= to) return true;
         uint32_t start = kopi__jstr_offset(s, (uint32_t)from);
@@ -177,7 +178,7 @@ static bool slice_string(struct kopi_jinja *j, struct kopi_jstr s, int64_t from,
     /* offsets of all characters, then picked in any order */
     uint32_t n = kopi__jstr_chars(s), *offset = kopi__jalloc(&j->arena, ((size_t)n + 1) * sizeof *offset), cp;
     struct kopi_jbuf *b = kopi__jbuf_new(&j->arena, 0);
-    if (!offset || !b) return false;
+    if (!offset || !b || !kopi__jwork_on(&j->arena, s.len, KOPI_J_REWRITE)) return false;
     offset[0] = 0;
     for (uint32_t i = 0; i < n; i++) offset[i + 1] = kopi__jstr_next(s, offset[i], &cp);
     for (int64_t i = from; step > 0 ? i < to : i > to; i += step)
@@ -199,6 +200,7 @@ bool kopi__jslice(struct kopi_jinja *j, const struct kopi_jval *object, const st
         if (!whole(&part[i]) && part[i].type != KOPI_J_NONE)
             return kopi__jfail(j, "a slice takes whole numbers, not %s", kopi__jtype_name(&part[i]));
     }
+    if (object->type == KOPI_J_STRING && !kopi__jwork_on(&j->arena, object->s.len, KOPI_J_DECODE)) return false;
     int64_t n = object->type == KOPI_J_STRING ? kopi__jstr_chars(object->s) : object->list->n;
     int64_t step = part[2].type == KOPI_J_NONE ? 1 : kopi__jas_int(&part[2]);
     if (step == 0) return kopi__jfail(j, "the step of a slice can't be 0");

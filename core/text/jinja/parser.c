@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_SOURCE = 1 << 20, MAX_PARSE_BYTES = 256 << 20, MAX_PARSE_WORK = 1 << 30 };
+enum { MAX_SOURCE = 1 << 20, MAX_PARSE_BYTES = 256 << 20, MAX_PARSE_WORK = 32 << 20 };
 
 void kopi__jposition(const char *source, uint32_t pos, unsigned *line, unsigned *column)
 {
@@ -89,7 +89,8 @@ static bool rehash(struct kopi_jparser *p)
         struct kopi_jstr s = p->symbols[p->table[i] - 1];
         uint32_t h = 2166136261u;
         for (uint32_t k = 0; k < s.len; k++) h = (h ^ (unsigned char)s.buf->data[k]) * 16777619u;
-        while (table[h & (size - 1)]) h++;
+        for (; table[h & (size - 1)]; h++)
+            if (!kopi__jwork(&p->t->arena, 1)) return false;
         table[h & (size - 1)] = p->table[i];
     }
     p->table = table;
@@ -104,6 +105,7 @@ static bool intern(struct kopi_jparser *p, const char *s, uint32_t n, struct kop
     for (h &= p->table_size - 1; p->table[h]; h = (h + 1) & (p->table_size - 1)) {
         *name = p->symbols[p->table[h] - 1];
         *sym = p->table[h] - 1;
+        if (!kopi__jwork(&p->t->arena, 1)) return false; /* names can be chosen so that they collide */
         if (name->len == n && memcmp(name->buf->data, s, n) == 0) return true;
     }
     *sym = p->n_symbols;
@@ -405,7 +407,7 @@ static bool parse(struct kopi_jtemplate *t, const char *source, size_t n, kopi_e
     t->root = body(&p, NULL, 0);
     t->symbols = p.symbols;
     t->n_symbols = p.n_symbols;
-    return t->root != NULL;
+    return t->root != NULL && t->arena.stop == KOPI_JSTOP_NONE;
 }
 
 kopi_status kopi__jtemplate_parse(const char *source, size_t n, struct kopi_jtemplate **out, kopi_error *err)
@@ -425,6 +427,8 @@ kopi_status kopi__jtemplate_parse(const char *source, size_t n, struct kopi_jtem
     enum kopi_jstop stop = t->arena.stop;
     kopi__jtemplate_free(t);
     if (stop == KOPI_JSTOP_NOMEM) return kopi__nomem(err, "the chat template");
+    if (stop == KOPI_JSTOP_WORK)
+        return kopi__fail(err, KOPI_E_MODEL, "the chat template takes more than %d steps to parse", MAX_PARSE_WORK);
     if (stop)
         return kopi__fail(err, KOPI_E_MODEL, "the chat template takes more than %d MiB once parsed",
                           MAX_PARSE_BYTES >> 20);

@@ -13,7 +13,9 @@
 enum {
     KOPI_J_MAX_BYTES = 256 << 20, /* memory of one rendering, the messages' own text not counted */
     KOPI_J_MAX_OUTPUT = 64 << 20,
-    KOPI_J_MAX_WORK = 20 << 20, /* see kopi_jarena.work: seconds at most */
+    KOPI_J_MAX_WORK = 20 << 20, /* see kopi_jarena.work: half a second or so */
+    KOPI_J_LOOKUP = 4,          /* work for finding a builtin by its name */
+    KOPI_J_DECIMAL = 512,       /* work for turning a float into text or back, or for its remainder */
     KOPI_J_MAX_DEPTH = 1000,    /* evaluations inside each other, calls of macros included */
     KOPI_J_MAX_RANGE = 100000   /* elements of range(), as in jinja2's sandbox */
 };

@@ -24,7 +24,7 @@ bool kopi__jvar_set(struct kopi_jinja *j, uint32_t sym, struct kopi_jval v)
         j->globals[sym] = v;
         return true;
     }
-    if (!kopi__jwork(&j->arena, s->n / 16)) return false;
+    if (!kopi__jwork(&j->arena, s->n / 8)) return false;
     struct kopi_jval *there = find(s, sym);
     if (there) {
         *there = v;
@@ -37,8 +37,9 @@ bool kopi__jvar_set(struct kopi_jinja *j, uint32_t sym, struct kopi_jval v)
 
 bool kopi__jvar_get(struct kopi_jinja *j, uint32_t sym, struct kopi_jval *out)
 {
+    unsigned depth = 0;
     for (struct kopi_jscope *s = j->scope; s; s = s->parent) {
-        if (!kopi__jwork(&j->arena, s->n / 16)) return false;
+        if (!kopi__jwork(&j->arena, depth++ % 4 == 0) || !kopi__jwork(&j->arena, s->n / 8)) return false;
         const struct kopi_jval *v = find(s, sym);
         if (!v) continue;
         *out = *v;
@@ -54,7 +55,7 @@ bool kopi__jmacro_new(struct kopi_jinja *j, const struct kopi_jnode *n, struct k
     struct kopi_jmacro *m = kopi__jalloc(&j->arena, sizeof *m);
     if (!m) return false;
     *m = (struct kopi_jmacro){n, j->scope};
-    for (struct kopi_jscope *s = j->scope; s; s = s->parent) s->kept = true;
+    for (struct kopi_jscope *s = j->scope; s && !s->kept; s = s->parent) s->kept = true; /* those around it are */
     *out = (struct kopi_jval){.type = KOPI_J_MACRO, .macro = m};
     return true;
 }

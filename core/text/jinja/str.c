@@ -51,7 +51,7 @@ static bool make_marks(struct kopi_jarena *a, struct kopi_jbuf *b)
 /* Room for n more bytes of `origin`, marked; the bytes are the caller's to fill. */
 static bool extend(struct kopi_jarena *a, struct kopi_jbuf *b, size_t n, uint8_t origin)
 {
-    if (!make_room(a, b, n) || !kopi__jwork(a, n / 64)) return false;
+    if (!make_room(a, b, n) || !kopi__jwork_on(a, n, KOPI_J_COPY)) return false;
     if (b->used == 0 && !b->mark) b->origin = origin;
     if (origin != b->origin && !make_marks(a, b)) return false;
     if (b->mark) memset(b->mark + b->used, origin, n);
@@ -79,7 +79,7 @@ bool kopi__jbuf_add_str(struct kopi_jarena *a, struct kopi_jbuf *b, struct kopi_
 {
     if (s.len == 0) return true;
     if (!s.buf->mark) return kopi__jbuf_add(a, b, s.buf->data + s.off, s.len, s.buf->origin);
-    if (!make_room(a, b, s.len) || !make_marks(a, b) || !kopi__jwork(a, s.len / 64)) return false;
+    if (!make_room(a, b, s.len) || !make_marks(a, b) || !kopi__jwork_on(a, s.len, KOPI_J_COPY)) return false;
     memcpy(b->data + b->used, s.buf->data + s.off, s.len);
     memcpy(b->mark + b->used, s.buf->mark + s.off, s.len);
     b->used += s.len;
@@ -230,19 +230,23 @@ static bool strips(uint32_t cp, const struct kopi_jstr *chars)
     }
     return false;
 }
-struct kopi_jstr kopi__jstr_strip(struct kopi_jstr s, const struct kopi_jstr *chars, bool left, bool right)
+bool kopi__jstr_strip(struct kopi_jarena *a, struct kopi_jstr *s, const struct kopi_jstr *chars, bool left, bool right)
 {
-    uint32_t from = 0, to = s.len, cp;
+    const uint64_t per_char = 1 + (chars ? chars->len / KOPI_J_DECODE : 0);
+    uint32_t from = 0, to = s->len, cp;
     while (left && from < to) {
-        uint32_t next = kopi__jstr_next(s, from, &cp);
+        uint32_t next = kopi__jstr_next(*s, from, &cp);
+        if (!kopi__jwork(a, per_char)) return false;
         if (!strips(cp, chars)) break;
         from = next;
     }
     while (right && to > from) {
-        uint32_t prev = kopi__jstr_prev(s, to);
-        kopi__jstr_next(s, prev, &cp);
+        uint32_t prev = kopi__jstr_prev(*s, to);
+        kopi__jstr_next(*s, prev, &cp);
+        if (!kopi__jwork(a, per_char)) return false;
         if (!strips(cp, chars)) break;
         to = prev;
     }
-    return kopi__jstr_sub(s, from, to);
+    *s = kopi__jstr_sub(*s, from, to);
+    return true;
 }

@@ -54,7 +54,8 @@ int kopi__jstr_cmp(struct kopi_jstr x, struct kopi_jstr y); /* by code point, wh
 /* Offset of the first occurrence at or after `from`, or -1. */
 int64_t kopi__jstr_find(struct kopi_jstr s, struct kopi_jstr what, uint32_t from);
 
-/* Characters are code points; a byte that is not valid UTF-8 counts as one character. */
+/* Where the caller has no arena, he has paid for the bytes (kopi__jwork_on).
+ * Characters are code points; a byte that is not valid UTF-8 counts as one character. */
 uint32_t kopi__jstr_next(struct kopi_jstr s, uint32_t at, uint32_t *cp); /* offset behind the character at `at` */
 uint32_t kopi__jstr_prev(struct kopi_jstr s, uint32_t at);               /* offset of the character before `at` */
 uint32_t kopi__jstr_chars(struct kopi_jstr s);
@@ -63,7 +64,7 @@ uint32_t kopi__jstr_offset(struct kopi_jstr s, uint32_t n_chars); /* offset of c
 bool kopi__jchar_space(uint32_t cp);     /* str.isspace() */
 bool kopi__jchar_line_end(uint32_t cp);  /* where str.splitlines() splits */
 bool kopi__jchar_printable(uint32_t cp); /* str.isprintable(), without the unassigned code points */
-/* Strips white space, or the characters of *chars if not NULL, at the sides asked for. */
-struct kopi_jstr kopi__jstr_strip(struct kopi_jstr s, const struct kopi_jstr *chars, bool left, bool right);
+/* Strips white space, or the characters of *chars if not NULL, at the sides asked for. It costs what it strips. */
+bool kopi__jstr_strip(struct kopi_jarena *a, struct kopi_jstr *s, const struct kopi_jstr *chars, bool left, bool right);
 
 #endif

@@ -27,7 +27,7 @@ bool kopi__jcase(struct kopi_jinja *j, struct kopi_jstr s, enum kopi_jcase how, 
 {
     struct kopi_jbuf *b = kopi__jbuf_new(&j->arena, s.len);
     bool first = true;
-    if (!b || !kopi__jwork(&j->arena, s.len / 8)) return false;
+    if (!b || !kopi__jwork_on(&j->arena, s.len, KOPI_J_REWRITE)) return false;
     for (uint32_t i = 0, next, cp; i < s.len; i = next) {
         char text[4];
         next = kopi__jstr_next(s, i, &cp);
@@ -49,11 +49,11 @@ bool kopi__jreplace(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr f
 {
     struct kopi_jbuf *b = kopi__jbuf_new(&j->arena, s.len);
     uint32_t at = 0, cp;
-    if (!b || !kopi__jwork(&j->arena, s.len / 16)) return false;
+    if (!b || !kopi__jwork_on(&j->arena, s.len, KOPI_J_SEARCH)) return false;
     for (; count != 0; count--) {
         int64_t hit = kopi__jstr_find(s, from, at);
         if (hit < 0) break;
-        if (!kopi__jwork(&j->arena, 1) || !kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(s, at, (uint32_t)hit)))
+        if (!kopi__jwork(&j->arena, 4) || !kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(s, at, (uint32_t)hit)))
             return false;
         if (!kopi__jbuf_add_str(&j->arena, b, to)) return false;
         at = (uint32_t)hit + from.len;
@@ -70,7 +70,7 @@ bool kopi__jreplace(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jstr f
 
 bool kopi__jsplit_lines(struct kopi_jinja *j, struct kopi_jstr s, struct kopi_jval *out)
 {
-    if (!kopi__jlist_new(j, KOPI_J_LIST, 0, out) || !kopi__jwork(&j->arena, s.len / 8)) return false;
+    if (!kopi__jlist_new(j, KOPI_J_LIST, 0, out) || !kopi__jwork_on(&j->arena, s.len, KOPI_J_DECODE)) return false;
     uint32_t start = 0, next, cp;
     for (uint32_t i = 0; i < s.len; i = next) {
         next = kopi__jstr_next(s, i, &cp);

@@ -43,7 +43,7 @@ static bool has_case(struct kopi_jinja *j, const struct kopi_jval *v, bool upper
 {
     struct kopi_jstr s;
     bool any = false, other = false;
-    if (!kopi__jto_str(j, v, &s) || !kopi__jwork(&j->arena, s.len / 8)) return false;
+    if (!kopi__jto_str(j, v, &s) || !kopi__jwork_on(&j->arena, s.len, KOPI_J_REWRITE)) return false;
     for (uint32_t i = 0, cp; i < s.len;) {
         i = kopi__jstr_next(s, i, &cp);
         any |= kopi__jchar_case(j, cp, !upper) != cp;
@@ -86,8 +86,14 @@ TEST(is_gt) { return compare(j, a, '>', out); }
 TEST(is_ge) { return compare(j, a, KOPI_J_OP2('>', '='), out); }
 TEST(is_in) { return compare(j, a, KOPI_J_OP_IN, out); }
 
-TEST(is_filter) { RESULT(a->self.type == KOPI_J_STRING && kopi__jfind_builtin(kopi__jfilters, a->self.s)); }
-TEST(is_test) { RESULT(a->self.type == KOPI_J_STRING && kopi__jfind_builtin(kopi__jtests, a->self.s)); }
+static bool is_one_of(struct kopi_jinja *j, const struct kopi_jbuiltin *const *tables, const struct kopi_jval *name,
+                      struct kopi_jval *out)
+{
+    if (!kopi__jwork(&j->arena, KOPI_J_LOOKUP)) return false;
+    RESULT(name->type == KOPI_J_STRING && kopi__jfind_builtin(tables, name->s));
+}
+TEST(is_filter) { return is_one_of(j, kopi__jfilters, &a->self, out); }
+TEST(is_test) { return is_one_of(j, kopi__jtests, &a->self, out); }
 
 static const struct kopi_jbuiltin tests[] = {
     {"defined", "", is_defined},
@@ -137,6 +143,7 @@ bool kopi__jtest(struct kopi_jinja *j, struct kopi_jstr name, const struct kopi_
 {
     const struct kopi_jbuiltin *f = kopi__jfind_builtin(kopi__jtests, name);
     struct kopi_jval result;
+    if (!kopi__jwork(&j->arena, KOPI_J_LOOKUP)) return false;
     if (!f)
         return kopi__jfail(j, "there is no test '%.*s'", (int)(name.len < 64 ? name.len : 64), kopi__jstr_data(name));
     if (!kopi__jinvoke(j, f, v, c, &result)) return false;

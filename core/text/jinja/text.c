@@ -69,6 +69,7 @@ static bool repr_char(struct kopi_jinja *j, struct kopi_jbuf *b, struct kopi_jst
     if (short_form) return add(j, b, short_form, origin);
     if (cp == (unsigned char)quote) snprintf(esc, sizeof esc, "\\%c", quote);
     else if (kopi__jchar_printable(cp)) return kopi__jbuf_add_str(&j->arena, b, kopi__jstr_sub(s, at, next));
+    else if (!kopi__jwork(&j->arena, 4)) return false;
     else snprintf(esc, sizeof esc, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", cp);
     return add(j, b, esc, origin);
 }
@@ -76,7 +77,7 @@ static bool repr_str(struct kopi_jinja *j, struct kopi_jbuf *b, struct kopi_jstr
 {
     const char *p = kopi__jstr_data(s);
     char quote = memchr(p, '\'', s.len) && !memchr(p, '"', s.len) ? '"' : '\'';
-    if (!kopi__jwork(&j->arena, s.len / 8)) return false;
+    if (!kopi__jwork_on(&j->arena, s.len, KOPI_J_REWRITE)) return false;
     if (!kopi__jbuf_add(&j->arena, b, &quote, 1, KOPI_J_TEMPLATE)) return false;
     for (uint32_t i = 0, next, cp; i < s.len; i = next) {
         next = kopi__jstr_next(s, i, &cp);
@@ -108,6 +109,7 @@ static bool repr_dict(struct kopi_jinja *j, struct kopi_jbuf *b, const struct ko
 static bool scalar_text(struct kopi_jinja *j, struct kopi_jbuf *b, const struct kopi_jval *v)
 {
     char t[48];
+    if (!kopi__jwork(&j->arena, v->type == KOPI_J_FLOAT ? KOPI_J_DECIMAL : 4)) return false;
     if (v->type == KOPI_J_BOOL) strcpy(t, v->b ? "True" : "False");
     else if (v->type == KOPI_J_INT) snprintf(t, sizeof t, "%lld", (long long)v->i);
     else kopi__jfloat_text(v->f, t);

@@ -67,12 +67,11 @@ bool kopi__jdict_get(struct kopi_jinja *j, const struct kopi_jdict *d, const str
 {
     *out = NULL;
     if (!hashable(key)) return true;
-    if (!kopi__jwork(&j->arena, 1 + d->n / 8)) return false;
     for (uint32_t i = 0; i < d->n; i++) {
         bool same;
-        if (key->type == KOPI_J_STRING)
-            same = d->v[i].key.type == KOPI_J_STRING && kopi__jstr_eq(d->v[i].key.s, key->s);
-        else if (!kopi__jequal(j, &d->v[i].key, key, &same)) return false;
+        if (i % 4 == 0 && !kopi__jwork(&j->arena, 1)) return false;
+        if (d->v[i].key.type != key->type && !kopi__jis_number(key)) continue;
+        if (!kopi__jequal(j, &d->v[i].key, key, &same)) return false;
         if (!same) continue;
         *out = &d->v[i].value;
         return true;
@@ -99,7 +98,7 @@ static bool equal_lists(struct kopi_jinja *j, const struct kopi_jlist *x, const 
 {
     *out = x->n == y->n;
     for (uint32_t i = 0; *out && i < x->n && i < y->n; i++)
-        if (!kopi__jequal(j, &x->v[i], &y->v[i], out)) return false;
+        if (!kopi__jwork(&j->arena, 1) || !kopi__jequal(j, &x->v[i], &y->v[i], out)) return false;
     return true;
 }
 static bool equal_dicts(struct kopi_jinja *j, const struct kopi_jdict *x, const struct kopi_jdict *y, bool *out)
@@ -131,7 +130,10 @@ bool kopi__jequal(struct kopi_jinja *j, const struct kopi_jval *x, const struct 
     switch (x->type) {
     case KOPI_J_UNDEFINED:
     case KOPI_J_NONE: *out = true; break;
-    case KOPI_J_STRING: *out = kopi__jstr_eq(x->s, y->s); return kopi__jwork(&j->arena, x->s.len / 64);
+    case KOPI_J_STRING:
+        if (x->s.len == y->s.len && !kopi__jwork_on(&j->arena, x->s.len, KOPI_J_COPY)) return false;
+        *out = kopi__jstr_eq(x->s, y->s);
+        break;
     case KOPI_J_LIST:
     case KOPI_J_TUPLE:
     case KOPI_J_DICT:
@@ -151,7 +153,7 @@ static bool order_lists(struct kopi_jinja *j, const struct kopi_jlist *x, const 
     *out = (x->n > y->n) - (x->n < y->n);
     for (uint32_t i = 0; i < x->n && i < y->n; i++) {
         bool same;
-        if (!kopi__jequal(j, &x->v[i], &y->v[i], &same)) return false;
+        if (!kopi__jwork(&j->arena, 1) || !kopi__jequal(j, &x->v[i], &y->v[i], &same)) return false;
         if (!same) return kopi__jorder(j, &x->v[i], &y->v[i], op, out);
     }
     return true;
@@ -171,8 +173,9 @@ bool kopi__jorder(struct kopi_jinja *j, const struct kopi_jval *x, const struct 
         return true;
     }
     if (x->type == KOPI_J_STRING && y->type == KOPI_J_STRING) {
+        if (!kopi__jwork_on(&j->arena, x->s.len < y->s.len ? x->s.len : y->s.len, KOPI_J_COPY)) return false;
         *out = kopi__jstr_cmp(x->s, y->s);
-        return kopi__jwork(&j->arena, x->s.len / 64);
+        return true;
     }
     if (kopi__jis_seq(x) && x->type == y->type) {
         if (!kopi__jenter(j)) return false;
@@ -195,8 +198,9 @@ bool kopi__jcontains(struct kopi_jinja *j, const struct kopi_jval *in, const str
         if (what->type == KOPI_J_UNDEFINED) return kopi__jfail_undefined(j, what);
         if (what->type != KOPI_J_STRING)
             return kopi__jfail(j, "'in' a string needs a string on the left, not %s", kopi__jtype_name(what));
+        if (!kopi__jwork_on(&j->arena, in->s.len, KOPI_J_SEARCH)) return false;
         *out = kopi__jstr_find(in->s, what->s, 0) >= 0;
-        return kopi__jwork(&j->arena, 1 + in->s.len / 64);
+        return true;
     case KOPI_J_LIST:
     case KOPI_J_TUPLE:
         for (uint32_t i = 0; !*out && i < in->list->n; i++)
