@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "gguf/gguf.h"
 #include "model/build.h"
+#include "run/engine.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 #include <jansson.h>
@@ -22,9 +23,66 @@ const struct cli_option cli_inspect_options[] = {
 
 enum { MAX_ELEMENTS = 6, MAX_TEXT = 200 }; /* of an array and of a string that are shown */
 
+static const kopi_plugin *backend; /* whose types are known too, or NULL */
+
+static bool all_types_known(const struct kopi_gguf *g)
+{
+    for (uint64_t i = 0; i < kopi__gguf_n_tensors(g); i++)
+        if (!kopi__gguf_tensor_at(g, i)->block_bytes) return false;
+    return true;
+}
+
+static bool is_chosen(const char *key)
+{
+    const struct kopi__setting *s = kopi__config_find(cli_config, key, KOPI__MODEL_ALL);
+    return s && s->from != KOPI_FROM_DEFAULT;
+}
+
+static kopi_status load_backend(kopi_error *e)
+{
+    kopi_engine *engine;
+    const struct kopi_plugin_handle *p;
+    kopi_status s = kopi_engine_new(cli_config, &engine, e);
+    if (s != KOPI_OK) return s;
+    s = kopi__engine_plugin(engine, NULL, &p, e);
+    if (s == KOPI_OK) backend = &p->desc;
+    kopi_engine_free(engine);
+    return s;
+}
+
+/* A backend is loaded only for a file with a type that a backend brings, and only the one that is asked for. */
+static kopi_status open_model(const char *path, struct kopi_gguf **g, kopi_error *e)
+{
+    kopi_status s = kopi__gguf_open(path, KOPI__GGUF_ANY_TYPE, NULL, 0, g, e);
+    if (s != KOPI_OK || all_types_known(*g) || !(is_chosen("backend.name") || is_chosen("backend.path"))) return s;
+    kopi__gguf_close(*g);
+    s = load_backend(e);
+    return s == KOPI_OK ? kopi__gguf_open(path, KOPI__GGUF_ANY_TYPE, backend->dtypes, backend->n_dtypes, g, e) : s;
+}
+
+/* Q4_0, the name that the backend gives to its own type, or the number. */
+static const char *type_name(uint32_t id, char buf[24])
+{
+    for (uint32_t i = 0; backend && i < backend->n_dtypes; i++)
+        if (backend->dtypes[i].id == id) return backend->dtypes[i].name;
+    const char *name = kopi__dtype_name(id);
+    snprintf(buf, 24, "0x%08x", id);
+    return strcmp(name, "?") ? name : buf;
+}
+
+/* Opening once more, strictly, names the type that is missing. */
+static kopi_status refuse_types(const struct kopi_gguf *g, kopi_error *e)
+{
+    struct kopi_gguf *strict;
+    kopi_status s = kopi__gguf_open(kopi__gguf_path(g), 0, backend ? backend->dtypes : NULL, backend ? backend->n_dtypes : 0, &strict, e);
+    if (s == KOPI_OK) kopi__gguf_close(strict);
+    return s;
+}
+
 /* Whether the core can build a program for this file: the reason if not. */
 static kopi_status verdict(const struct kopi_gguf *g, kopi_error *e)
 {
+    if (!all_types_known(g)) return refuse_types(g, e);
     struct kopi_decoder d;
     struct kopi__program *p;
     struct kopi_tokenizer *t = NULL;
@@ -69,10 +127,12 @@ static json_t *value(const struct kopi_gguf_kv *kv)
 
 static json_t *tensor(const struct kopi_gguf_tensor *t)
 {
+    char type[24];
+    json_t *bytes = t->block_bytes ? json_integer((json_int_t)t->size) : json_null();
     json_t *ne = json_array();
     for (uint32_t i = 0; i < t->n_dims; i++) json_array_append_new(ne, json_integer(t->ne[i]));
-    return json_pack("{s:s, s:s, s:o, s:I, s:I}", "name", t->name, "type", kopi__dtype_name(t->dtype), "shape", ne, "bytes",
-                     (json_int_t)t->size, "offset", (json_int_t)t->file_offset);
+    return json_pack("{s:s, s:s, s:o, s:o, s:I}", "name", t->name, "type", type_name(t->dtype, type), "shape", ne, "bytes", bytes,
+                     "offset", (json_int_t)t->file_offset);
 }
 
 static int print_json(const struct kopi_gguf *g, bool runs, const kopi_error *e)
@@ -114,13 +174,18 @@ static void print_value(const struct kopi_gguf_kv *kv)
     json_decref(v);
 }
 
+static const char *size_text(bool known, uint64_t bytes, char buf[40])
+{
+    return known ? kopi__format_bytes(bytes, buf, 40) : "unknown size";
+}
+
 static void print_tensors(const struct kopi_gguf *g)
 {
     for (uint64_t i = 0; i < kopi__gguf_n_tensors(g); i++) {
         const struct kopi_gguf_tensor *t = kopi__gguf_tensor_at(g, i);
-        char dims[96], bytes[40];
-        printf("  %-32s %-6s %-20s %s\n", t->name, kopi__dtype_name(t->dtype), kopi__dims_text(t->ne, t->n_dims, dims, sizeof dims),
-               kopi__format_bytes(t->size, bytes, sizeof bytes));
+        char dims[96], bytes[40], type[24];
+        printf("  %-32s %-6s %-20s %s\n", t->name, type_name(t->dtype, type), kopi__dims_text(t->ne, t->n_dims, dims, sizeof dims),
+               size_text(t->block_bytes != 0, t->size, bytes));
     }
 }
 
@@ -139,8 +204,9 @@ static void print_types(const struct kopi_gguf *g)
                 count++;
                 bytes += kopi__gguf_tensor_at(g, k)->size;
             }
-        char text[40];
-        printf("  %-6s %5llu tensors, %s\n", kopi__dtype_name(type), (unsigned long long)count, kopi__format_bytes(bytes, text, sizeof text));
+        char text[40], name[24];
+        printf("  %-6s %5llu tensors, %s\n", type_name(type, name), (unsigned long long)count,
+               size_text(kopi__gguf_tensor_at(g, i)->block_bytes != 0, bytes, text));
     }
 }
 
@@ -170,7 +236,7 @@ int cli_inspect(int n_args, char **args)
     kopi_error e, why;
     struct kopi_gguf *g;
     if (n_args != 1) return cli_error(EXIT_USAGE, "kopi inspect takes one FILE");
-    if (kopi__gguf_open(args[0], 0, NULL, 0, &g, &e) != KOPI_OK) return cli_fail(&e);
+    if (open_model(args[0], &g, &e) != KOPI_OK) return cli_fail(&e);
     bool runs = verdict(g, &why) == KOPI_OK;
     int code = 0;
     if (json) {

@@ -95,7 +95,7 @@ int cli_tokenize(int n_args, char **args)
     if (prompt && file) return cli_error(EXIT_USAGE, "--prompt and --file exclude each other");
     const char *path = cli_model_path();
     if (!path) return EXIT_CONFIG;
-    if (kopi__gguf_open(path, 0, NULL, 0, &g, &e) != KOPI_OK) return cli_fail(&e);
+    if (kopi__gguf_open(path, KOPI__GGUF_ANY_TYPE, NULL, 0, &g, &e) != KOPI_OK) return cli_fail(&e);
     int code = kopi__tokenizer_new(g, &t, &e) != KOPI_OK ? cli_fail(&e) : decode ? detokenize(t) : encode(t);
     kopi__tokenizer_free(t);
     kopi__gguf_close(g);

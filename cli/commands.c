@@ -19,7 +19,8 @@ static int run_version(int n, char **args)
 
 const struct cli_command cli_commands[] = {
     {"run", NULL, "answer a prompt, or chat on a terminal", cli_run_options, ALL, cli_run},
-    {"inspect", "FILE", "what a model file holds, and whether it will run", cli_inspect_options, "", cli_inspect},
+    {"inspect", "FILE", "what a model file holds, and whether it will run", cli_inspect_options,
+     "backend.name backend.path plugin_dirs", cli_inspect},
     {"tokenize", NULL, "text to token ids, or back with --decode", cli_tokenize_options, "models[].path models[].mmap", cli_tokenize},
     {"logits", NULL, "logits of given ids as a .npy file", cli_logits_options, COMPUTE, cli_logits},
     {"perplexity", NULL, "perplexity of a text", cli_perplexity_options, COMPUTE, cli_perplexity},

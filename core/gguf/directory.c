@@ -33,13 +33,15 @@ static bool find_block(const struct kopi_gguf *g, uint32_t id, struct block *out
     return false;
 }
 
+static bool is_vendor(uint32_t id) { return id >= KOPI_DTYPE_VENDOR_FIRST && id <= KOPI_DTYPE_VENDOR_LAST; }
+
 static kopi_status unknown_type(const struct kopi_gguf_reader *r, const struct kopi_gguf_tensor *t)
 {
     for (size_t i = 0; i < sizeof removed / sizeof *removed; i++)
         if (removed[i].id == t->dtype)
             return kopi__gguf_fail(r, "tensor \"%s\" has type %u (%s), which was removed from the format", t->name,
                                    t->dtype, removed[i].name);
-    if (t->dtype >= KOPI_DTYPE_VENDOR_FIRST && t->dtype <= KOPI_DTYPE_VENDOR_LAST)
+    if (is_vendor(t->dtype))
         return kopi__gguf_fail(r, "tensor \"%s\" has type %u (0x%08x), a type that a backend brings: choose that backend (-b NAME)",
                                t->name, t->dtype, t->dtype);
     return kopi__gguf_fail(r, "tensor \"%s\" has type %u, which neither kopi nor the backend knows", t->name, t->dtype);
@@ -89,7 +91,8 @@ static kopi_status read_shape(struct kopi_gguf_reader *r, uint64_t i, struct kop
 static kopi_status set_size(const struct kopi_gguf_reader *r, struct kopi_gguf_tensor *t)
 {
     struct block b;
-    if (!find_block(r->g, t->dtype, &b)) return unknown_type(r, t);
+    if (!find_block(r->g, t->dtype, &b))
+        return is_vendor(t->dtype) && r->g->flags & KOPI__GGUF_ANY_TYPE ? KOPI_OK : unknown_type(r, t);
     t->block_bytes = b.bytes;
     if (t->ne[0] % b.len)
         return kopi__gguf_fail(r, "tensor \"%s\" has rows of %lld values, %s needs a multiple of %u", t->name,

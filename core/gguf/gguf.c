@@ -82,6 +82,7 @@ kopi_status kopi__gguf_open(const char *path, unsigned flags, const kopi_dtype_i
     if (!g) return KOPI_E_NOMEM;
     g->dtypes = dtypes;
     g->n_dtypes = n_dtypes;
+    g->flags = flags;
     return finish(g, open_parts(g, &split, flags, err), out, err);
 }
 

@@ -33,16 +33,19 @@ struct kopi_gguf_tensor {
     uint32_t dtype;       /* GGUF id, known to dtype.h or to one of the plugin's own types */
     uint32_t n_dims;      /* 1..4 */
     int64_t ne[4];        /* ne[0] is contiguous; unused ones are 1 */
-    uint64_t size;        /* bytes, without padding */
+    uint64_t size;        /* bytes, without padding; 0: the type is unknown (KOPI__GGUF_ANY_TYPE) */
     const uint8_t *data;  /* in the mapping (or the private copy), aligned to general.alignment */
     uint32_t part;        /* which file of a split model */
-    uint32_t block_bytes; /* of dtype */
+    uint32_t block_bytes; /* of dtype; 0: the type is unknown */
     uint64_t file_offset; /* of data in that file */
 };
 
 struct kopi_gguf;
 
-enum { KOPI__GGUF_NO_MMAP = 1 }; /* read into private memory instead of mapping */
+enum {
+    KOPI__GGUF_NO_MMAP = 1, /* read into private memory instead of mapping */
+    KOPI__GGUF_ANY_TYPE = 2 /* types of a backend's own that aren't in `dtypes` are taken too, without their sizes: to look at a file */
+};
 
 /* Opens a model; path may be any part of a split model (-00001-of-0000N.gguf), all parts are opened. `dtypes`: types
  * beyond dtype.h that a backend declares (n may be 0). Errors: KOPI_E_IO (cannot be read: errno text), KOPI_E_MODEL

@@ -35,6 +35,7 @@ struct kopi_gguf_entry {
 struct kopi_gguf {
     struct kopi_gguf_part *parts;
     uint32_t n_parts, version, alignment; /* version of the first part; smallest alignment */
+    unsigned flags;                       /* KOPI__GGUF_ANY_TYPE, while it is opened */
     uint64_t n_keys, n_entries;
     struct kopi_gguf_key *keys, *key_index; /* in file order, and the hash over them */
     struct kopi_gguf_entry *entries, *entry_index;

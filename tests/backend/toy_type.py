@@ -1,5 +1,6 @@
 """A model in a weight type that only a backend knows: with it the logits of an F32 model of the same values, to the bit; without it one
 line that names the type, the tensor and the remedy."""
+import json
 import math
 import struct
 import sys
@@ -76,18 +77,19 @@ def pack(values):
     return blocks, back
 
 
-def make_models(folder):
-    made = command(BUILD / "tests" / "support" / "tinymodel", folder / "f32.gguf", "f32")
+def make_models(folder, name, *options):
+    """NAME-toy.gguf with every matrix in the toy type, and NAME-same.gguf with the same values in F32."""
+    made = command(BUILD / "tests" / "support" / "tinymodel", folder / "f32.gguf", *options)
     check(made.returncode == 0, "tinymodel", made.stderr.decode())
     n_kv, meta, tensors = read_f32(folder / "f32.gguf")
     toy, same = [], []
-    for name, shape, values in tensors:
+    for tensor, shape, values in tensors:
         blocks, back = pack(values) if len(shape) == 2 else (None, values)
         f32 = struct.pack(f"<{len(back)}f", *back)
-        toy.append((name, shape, TOY, blocks) if blocks else (name, shape, 0, f32))
-        same.append((name, shape, 0, f32))
-    write(folder / "toy.gguf", n_kv, meta, toy)
-    write(folder / "same.gguf", n_kv, meta, same)
+        toy.append((tensor, shape, TOY, blocks) if blocks else (tensor, shape, 0, f32))
+        same.append((tensor, shape, 0, f32))
+    write(folder / f"{name}toy.gguf", n_kv, meta, toy)
+    write(folder / f"{name}same.gguf", n_kv, meta, same)
 
 
 def logits(folder, model, *options):
@@ -98,7 +100,8 @@ def logits(folder, model, *options):
 
 with tempfile.TemporaryDirectory() as tmp:
     top = Path(tmp)
-    make_models(top)
+    make_models(top, "", "f32")
+    make_models(top, "letters-")  # these have a vocabulary
     theirs = ["--plugin-dir", PLUGINS]
     done, want = logits(top, "same.gguf", *theirs, "-b", "cpu")
     check(want, "cpu computes the F32 model", done.stderr.decode())
@@ -117,6 +120,26 @@ with tempfile.TemporaryDirectory() as tmp:
         check(done.returncode == 4 and text.count("\n") == 1, f"{backend} refuses the toy type in one line", text)
         for part in "0x40544f59", '"token_embd.weight"', "-b NAME", "toy.gguf":
             check(part in text, f"the refusal by {backend} says {part}", text)
+
+    ours = ["--backend-path", OURS / "kopi-toy-type.so"]
+    done = command(KOPI, "inspect", "--tensors", top / "letters-toy.gguf")
+    text = done.stdout.decode()
+    check(done.returncode == 0 and "0x40544f59" in text and "unknown size" in text, "inspect lists the type by its number", text[-1500:])
+    check("verdict: does not run: " in text and "-b NAME" in text.split("verdict:")[1], "and says which backend is missing", text[-300:])
+    check(command(KOPI, "inspect", "--check", top / "letters-toy.gguf").returncode == 4, "inspect --check ends with 4")
+    done = command(KOPI, "inspect", top / "letters-toy.gguf", *ours)
+    text = done.stdout.decode()
+    check(done.returncode == 0 and "  TOY" in text and "unknown size" not in text and "verdict: runs" in text,
+          "with the backend inspect knows name and size", text[-500:] + done.stderr.decode())
+    for options, name, size in ([], "0x40544f59", None), (ours, "TOY", 33):
+        done = command(KOPI, "inspect", "--json", top / "letters-toy.gguf", *options)
+        tensor = next(t for t in json.loads(done.stdout)["tensors"] if t["name"] == "token_embd.weight")
+        size = size and math.prod(tensor["shape"]) // BLOCK * size
+        check((tensor["type"], tensor["bytes"]) == (name, size), f"inspect --json: {name}", str(tensor))
+    done = command(KOPI, "inspect", top / "letters-toy.gguf", "-b", "nowhere")
+    check(done.returncode == 5 and b"nowhere" in done.stderr, "a backend that isn't there is an error", done.stderr.decode())
+    ids = [command(KOPI, "tokenize", "-m", top / model, "-p", "abc") for model in ("letters-same.gguf", "letters-toy.gguf")]
+    check(ids[1].returncode == 0 and ids[0].stdout == ids[1].stdout, "tokenize needs only the vocabulary", ids[1].stderr.decode())
 
     done = kopi("backends", "check", OURS / "kopi-toy-type.so", timeout=300)
     text = done.stdout.decode()
