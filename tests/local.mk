@@ -2,9 +2,9 @@
 # `make check`; each test program counts its checks in its log.
 AM_TESTS_ENVIRONMENT = \
 	KOPI_SOURCE='$(abs_top_srcdir)'; KOPI_BUILD='$(abs_builddir)'; KOPI='$(abs_builddir)/kopi$(EXEEXT)'; \
-	KOPI_PLUGINS='$(abs_builddir)/.libs'; KOPI_SANITIZED='$(SANITIZED)'; KOPI_CC='$(CC)'; PYTHONDONTWRITEBYTECODE=1; \
+	KOPI_PLUGINS='$(abs_builddir)/.libs'; KOPI_SANITIZED='$(SANITIZED)'; KOPI_CC='$(CC)'; KOPI_NO_SIMDE='$(NO_SIMDE)'; PYTHONDONTWRITEBYTECODE=1; \
 	ASAN_OPTIONS=allocator_may_return_null=1; TSAN_OPTIONS=allocator_may_return_null=1; \
-	export KOPI_SOURCE KOPI_BUILD KOPI KOPI_PLUGINS KOPI_SANITIZED KOPI_CC PYTHONDONTWRITEBYTECODE ASAN_OPTIONS TSAN_OPTIONS;
+	export KOPI_SOURCE KOPI_BUILD KOPI KOPI_PLUGINS KOPI_SANITIZED KOPI_CC KOPI_NO_SIMDE PYTHONDONTWRITEBYTECODE ASAN_OPTIONS TSAN_OPTIONS;
 TEST_EXTENSIONS = .py
 PY_LOG_COMPILER = $(PYTHON3)
 if HAVE_PYTHON3
@@ -30,6 +30,7 @@ include tests/unit/data.mk
 include tests/unit/linear.mk
 include tests/unit/threaded.mk
 include tests/unit/jinja.mk
+include tests/simde/local.mk
 endif
 include tests/abi/local.mk
 include tests/backend/local.mk
