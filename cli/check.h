@@ -9,9 +9,4 @@ void check_add_model(struct cf_list *l);
 /* The part of group cancel that needs a model. */
 void check_add_cancel(struct cf_list *l);
 
-/* kopi backends check PATH-or-NAME */
-int cli_backends_check(const char *backend);
-/* 0, or an exit code after a message that names an option which was given and only `check` takes. */
-int cli_backends_no_check_option(void);
-
 #endif

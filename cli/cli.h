@@ -25,7 +25,7 @@ struct cli_option {
 };
 
 struct cli_command {
-    const char *name, *args, *summary;
+    const char *name, *args, *summary; /* name: "run", or "backends check": what the first argument of another names */
     const struct cli_option *options; /* ends with names NULL; NULL: none */
     const char *keys;  /* sections of the configuration whose flags this command takes: "backend models[].context"; "" none */
     int (*run)(int n_args, char **args);
@@ -37,6 +37,11 @@ extern kopi_config *cli_config;
 const char *cli_config_file(void); /* of --config; NULL: none */
 extern bool cli_quiet, cli_no_progress;
 
+/* The command of that name, or where the arguments behind it name one below it, that one; NULL: there is none. */
+const struct cli_command *cli_command(const char *name, int argc, char **argv);
+/* Opens the log as the configuration says, at `least` of this level, in a file if path isn't NULL. Returns 0 or an exit code after a
+ * message. */
+int cli_log_open(const char *path, int least);
 /* Parses argv for a command into its options and the configuration. Positional arguments are moved to args. Returns 0 or an
  * exit code after a message. */
 int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, int *n_args);

@@ -1,5 +1,5 @@
-/* kopi backends: which plugins are found, and with a model which code runs what; the test and the start of one. */
-#include "check.h"
+/* kopi backends: which plugins are found, and with a model which code runs what. The facts are gathered as JSON and then printed as
+ * they are or as a table, so that both say the same. */
 #include "commands.h"
 
 #include "backend/assign.h"
@@ -8,35 +8,46 @@
 #include "config/config.h"
 #include "run/engine.h"
 #include "run/model.h"
-#include <stdlib.h>
+#include <jansson.h>
 #include <string.h>
 
-static void print_flags(const kopi_device *d)
+static bool as_json;
+
+const struct cli_option cli_backends_options[] = {
+    {"--json", NULL, CLI_FLAG, &as_json, "everything as one JSON object", 0, 0},
+    {0},
+};
+
+/* ---- the facts --------------------------------------------------------------------------------------------------- */
+
+static json_t *device_facts(const kopi_device *d)
 {
-    printf("%s%s", d->flags & KOPI_DEVICE_EXACT ? "exact" : d->flags & KOPI_DEVICE_REPEATABLE ? "repeatable" : "not repeatable",
-           d->flags & KOPI_DEVICE_HOST_VISIBLE ? ", works on host memory" : ", memory of its own");
+    const char *same = d->flags & KOPI_DEVICE_EXACT ? "exact" : d->flags & KOPI_DEVICE_REPEATABLE ? "repeatable" : "not repeatable";
+    return json_pack("{s:s, s:s, s:s, s:b}", "name", d->name, "detail", d->detail, "determinism", same, "host_memory",
+                     (d->flags & KOPI_DEVICE_HOST_VISIBLE) != 0);
 }
 
-static void print_one(kopi_engine *engine, const struct kopi_plugin_handle *p)
+static json_t *plugin_facts(kopi_engine *engine, const struct kopi_plugin_handle *p)
 {
     static const _Atomic int never;
     struct kopi_instance *i;
     kopi_error e;
-    printf("%s %s (backend ABI 0.%u)\n  file     %s\n", p->desc.name, p->desc.version, p->desc.abi_minor, p->path);
+    json_t *f = json_pack("{s:s, s:s, s:s, s:s}", "name", p->desc.name, "file", p->path, "version", p->desc.version, "abi", "");
+    json_object_set_new(f, "abi", json_sprintf("0.%u", p->desc.abi_minor));
     if (kopi__engine_instance(engine, p, &never, &i, &e) != KOPI_OK) {
-        printf("  present, unusable: %s\n", e.text);
-        return;
+        json_object_set_new(f, "unusable", json_string(e.text));
+        return f;
     }
-    printf("  device   %s: %s; ", i->device.name, i->device.detail);
-    print_flags(&i->device);
-    printf("\n  threads  %u\n  options ", i->threads);
-    for (const char *const *k = p->desc.option_keys; k && *k; k++) printf(" %s", *k);
-    if (!p->desc.option_keys || !*p->desc.option_keys) printf(" none");
-    putchar('\n');
+    json_t *options = json_array();
+    for (const char *const *k = p->desc.option_keys; k && *k; k++) json_array_append_new(options, json_string(*k));
+    json_object_set_new(f, "device", device_facts(&i->device));
+    json_object_set_new(f, "threads", json_integer(i->threads));
+    json_object_set_new(f, "options", options);
     kopi__instance_free(i);
+    return f;
 }
 
-struct listing { kopi_engine *engine; const char *only, *file; int n; };
+struct listing { kopi_engine *engine; const char *only, *file; json_t *found; };
 
 static void visit(void *ctx, const char *name, const char *path)
 {
@@ -44,33 +55,38 @@ static void visit(void *ctx, const char *name, const char *path)
     if (l->only ? strcmp(l->only, name) : l->file && !strcmp(l->file, path)) return;
     const struct kopi_plugin_handle *p;
     kopi_error e;
-    l->n++;
+    json_t *f;
     if (kopi__engine_plugin(l->engine, name, &p, &e) != KOPI_OK)
-        printf("%s\n  file     %s\n  present, unusable: %s\n", name, path, e.text);
-    else if (strcmp(p->path, path))
-        printf("%s\n  file     %s\n  not used: %s comes first\n", name, path, p->path);
-    else
-        print_one(l->engine, p);
+        f = json_pack("{s:s, s:s, s:s}", "name", name, "file", path, "unusable", e.text);
+    else if (strcmp(p->path, path)) f = json_pack("{s:s, s:s, s:s}", "name", name, "file", path, "hidden_by", p->path);
+    else f = plugin_facts(l->engine, p);
+    json_array_append_new(l->found, f);
 }
 
 /* The file of backend.path, which no folder needs to have. */
-static void list_file(struct listing *l)
+static void visit_file(struct listing *l)
 {
     const struct kopi_plugin_handle *p;
     kopi_error e;
-    l->n++;
-    if (kopi__engine_plugin(l->engine, NULL, &p, &e) == KOPI_OK) print_one(l->engine, p);
-    else printf("%s\n  unusable: %s\n", l->file, e.text);
+    bool good = kopi__engine_plugin(l->engine, NULL, &p, &e) == KOPI_OK;
+    json_array_append_new(l->found, good ? plugin_facts(l->engine, p) : json_pack("{s:s, s:s}", "file", l->file, "unusable", e.text));
+}
+
+static json_t *thread_facts(const kopi_engine *engine)
+{
+    char why[128];
+    int n = (int)kopi__default_threads(why, sizeof why);
+    return json_pack("{s:i, s:s, s:i}", "default", n, "why", why, "team", (int)kopi_engine_threads(engine));
 }
 
 /* Each distinct (backend, code) with the number of operations that it runs. */
-static void print_code(const kopi_model *m)
+static json_t *model_facts(const kopi_model *m)
 {
     const kopi_program *p = &m->program->p;
-    printf("code that runs %s:\n", m->id);
+    json_t *code = json_array();
     for (uint32_t i = 0; i < p->n_ops; i++) {
-        char mine[192], other[192];
-        uint32_t count = 1;
+        char mine[192], other[192], text[96];
+        int count = 1;
         bool first = true;
         kopi__exec_describe(m->exec, i, mine, sizeof mine);
         for (uint32_t k = 0; k < p->n_ops; k++) {
@@ -79,46 +95,108 @@ static void print_code(const kopi_model *m)
             first &= k > i;
             count++;
         }
-        char text[96];
-        if (first) printf("  %-24s x %-4u %s\n", kopi__op_text(p, &p->ops[i], text, sizeof text), count, mine);
+        if (!first) continue;
+        json_array_append_new(code, json_pack("{s:s, s:i, s:s}", "op", kopi__op_text(p, &p->ops[i], text, sizeof text), "count", count,
+                                              "code", mine));
     }
+    return json_pack("{s:s, s:o}", "id", m->id, "code", code);
 }
 
-static int with_model(void)
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static const char *text_of(const json_t *f, const char *key) { return json_string_value(json_object_get(f, key)); }
+static int int_of(const json_t *f, const char *key) { return (int)json_integer_value(json_object_get(f, key)); }
+
+static void print_backend(const json_t *f)
+{
+    const char *name = text_of(f, "name"), *version = text_of(f, "version"), *unusable = text_of(f, "unusable");
+    const json_t *device = json_object_get(f, "device"), *option;
+    size_t i;
+    printf("%s", name ? name : text_of(f, "file"));
+    if (version) printf(" %s (backend ABI %s)", version, text_of(f, "abi"));
+    if (name) printf("\n  file     %s", text_of(f, "file"));
+    if (unusable) printf("\n  %sunusable: %s", name ? "present, " : "", unusable);
+    if (text_of(f, "hidden_by")) printf("\n  not used: %s comes first", text_of(f, "hidden_by"));
+    putchar('\n');
+    if (!device) return;
+    printf("  device   %s: %s; %s, %s\n", text_of(device, "name"), text_of(device, "detail"), text_of(device, "determinism"),
+           json_is_true(json_object_get(device, "host_memory")) ? "works on host memory" : "memory of its own");
+    printf("  threads  %d\n  options ", int_of(f, "threads"));
+    json_array_foreach(json_object_get(f, "options"), i, option) printf(" %s", json_string_value(option));
+    puts(i ? "" : " none");
+}
+
+static void print_table(const json_t *all)
+{
+    const json_t *threads = json_object_get(all, "threads"), *model = json_object_get(all, "model"), *row;
+    size_t i;
+    printf("threads: %d by default (%s), team of %d\n", int_of(threads, "default"), text_of(threads, "why"), int_of(threads, "team"));
+    json_array_foreach(json_object_get(all, "backends"), i, row) print_backend(row);
+    if (!model) return;
+    printf("code that runs %s:\n", text_of(model, "id"));
+    json_array_foreach(json_object_get(model, "code"), i, row)
+        printf("  %-24s x %-4d %s\n", text_of(row, "op"), int_of(row, "count"), text_of(row, "code"));
+}
+
+static int print_json(const json_t *all)
+{
+    bool bad = json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF;
+    return bad ? cli_error(EXIT_RUN, "the JSON could not be written") : 0;
+}
+
+/* ---- the commands ------------------------------------------------------------------------------------------------ */
+
+static json_t *find_backends(const char *only, kopi_error *e)
+{
+    struct listing l = {.only = only};
+    const char *chosen;
+    if (kopi__config_backend(cli_config, &chosen, &l.file, e) != KOPI_OK) return NULL;
+    if (kopi_engine_new(cli_config, &l.engine, e) != KOPI_OK) return NULL;
+    struct kopi_plugin_search search = kopi__engine_search(cli_config);
+    l.found = json_array();
+    if (l.file && !only) visit_file(&l);
+    kopi__plugin_each(&search, visit, &l);
+    json_t *all = json_pack("{s:o, s:o}", "threads", thread_facts(l.engine), "backends", l.found);
+    kopi_engine_free(l.engine);
+    return all;
+}
+
+static int add_model(json_t *all)
 {
     kopi_engine *engine;
     kopi_model *model;
+    if (!kopi__config_str(cli_config, "models[].path", 0)) return 0;
     int code = cli_load(&engine, &model);
     if (code) return code;
-    print_code(model);
+    json_object_set_new(all, "model", model_facts(model));
     cli_unload(engine, model);
     return 0;
 }
 
-int cli_backends(int n_args, char **args)
+/* What was found is shown even where the model can't be loaded. */
+static int list(const char *only)
 {
     kopi_error e;
-    char why[128];
-    if (n_args == 2 && !strcmp(args[0], "check")) return cli_backends_check(args[1]);
-    if (n_args == 1 && !strcmp(args[0], "check")) return cli_error(EXIT_USAGE, "kopi backends check needs a file or a name");
-    int code = cli_backends_no_check_option();
-    if (code) return code;
-    if (n_args == 3 && !strcmp(args[0], "new")) return cli_backends_new(args[1], args[2]);
-    if (n_args && !strcmp(args[0], "new")) return cli_error(EXIT_USAGE, "kopi backends new needs a NAME and a DIR");
-    if (n_args && (n_args > 2 || strcmp(args[0], "info")))
-        return cli_error(EXIT_USAGE, "kopi backends takes nothing, or: info NAME, or: check FILE-or-NAME, or: new NAME DIR");
-    struct listing l = {.only = n_args == 2 ? args[1] : NULL};
-    if (n_args == 1) return cli_error(EXIT_USAGE, "kopi backends info needs a NAME");
-    const char *chosen;
-    if (kopi__config_backend(cli_config, &chosen, &l.file, &e) != KOPI_OK) return cli_fail(&e);
-    if (kopi_engine_new(cli_config, &l.engine, &e) != KOPI_OK) return cli_fail(&e);
-    unsigned n = kopi__default_threads(why, sizeof why);
-    printf("threads: %u by default (%s), team of %u\n", n, why, kopi_engine_threads(l.engine));
-    struct kopi_plugin_search search = kopi__engine_search(cli_config);
-    if (l.file && !l.only) list_file(&l);
-    kopi__plugin_each(&search, visit, &l);
-    kopi_engine_free(l.engine);
-    if (!l.n && l.only) return cli_error(EXIT_BACKEND, "backend \"%.40s\" was not found", l.only);
-    if (!l.n) return cli_error(EXIT_BACKEND, "no backend was found; see --plugin-dir and KOPI_PLUGIN_PATH");
-    return kopi__config_str(cli_config, "models[].path", 0) ? with_model() : 0;
+    json_t *all = find_backends(only, &e);
+    if (!all) return cli_fail(&e);
+    int code = json_array_size(json_object_get(all, "backends")) ? add_model(all)
+               : only ? cli_error(EXIT_BACKEND, "backend \"%.40s\" was not found", only)
+                      : cli_error(EXIT_BACKEND, "no backend was found; see --plugin-dir and KOPI_PLUGIN_PATH");
+    int bad = 0;
+    if (as_json) bad = print_json(all);
+    else print_table(all);
+    json_decref(all);
+    return code ? code : bad;
+}
+
+int cli_backends(int n_args, char **args)
+{
+    (void)args;
+    if (n_args) return cli_error(EXIT_USAGE, "kopi backends takes nothing, or: info NAME, or: check FILE-or-NAME, or: new NAME DIR");
+    return list(NULL);
+}
+
+int cli_backends_info(int n_args, char **args)
+{
+    return n_args == 1 ? list(args[0]) : cli_error(EXIT_USAGE, "kopi backends info needs a NAME");
 }

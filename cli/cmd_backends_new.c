@@ -55,8 +55,10 @@ static int make_file(const struct cli_template *t, const char *name, const char 
     return code;
 }
 
-int cli_backends_new(const char *name, const char *dir)
+int cli_backends_new(int n_args, char **args)
 {
+    if (n_args != 2) return cli_error(EXIT_USAGE, "kopi backends new needs a NAME and a DIR");
+    const char *name = args[0], *dir = args[1];
     if (!kopi__plugin_name_ok(name)) return cli_error(EXIT_USAGE, "the name of a backend is made of 1 to 32 of a-z 0-9 _ -");
     int code = make_directory(dir);
     for (const struct cli_template *t = cli_template; t->name && !code; t++) code = make_file(t, name, dir);

@@ -1,5 +1,6 @@
 /* kopi backends check: runs the tests of conformance/ and check_model.c on one backend, and reports. */
 #include "check.h"
+#include "commands.h"
 
 #include "backend/search.h"
 #include "base/mem.h"
@@ -19,27 +20,17 @@ static const char *groups, *cases, *reproduce;
 static bool json, in_process;
 static int64_t seed = -1, rounds, limit_s; /* 0: not given */
 
-const struct cli_option cli_backends_options[] = {
-    {"--group", "NAME,...", CLI_STRING, &groups, "check: only load, abi, life, ops, model, cancel, support; or bench: times", 0, 0},
-    {"--case", "NAME,...", CLI_STRING, &cases, "check: only these, by name or its beginning: ops/linear", 0, 0},
-    {"--seed", "N", CLI_INT, &seed, "check: of everything random; default: a new one, which is printed", 0, INT64_MAX},
-    {"--rounds", "N", CLI_INT, &rounds, "check: how often every kind of operation is drawn (3)", 1, 1000},
-    {"--reproduce", "CASE:SEED", CLI_STRING, &reproduce, "check: one case with the seed that a failure names", 0, 0},
-    {"--in-process", NULL, CLI_FLAG, &in_process, "check: no process for each case, for debuggers", 0, 0},
-    {"--time-limit", "S", CLI_INT, &limit_s, "check: seconds that a case may take (60)", 1, 86400},
-    {"--json", NULL, CLI_FLAG, &json, "check: one JSON object instead of TAP", 0, 0},
+const struct cli_option cli_backends_check_options[] = {
+    {"--group", "NAME,...", CLI_STRING, &groups, "only load, abi, life, ops, model, cancel, support; or bench: times", 0, 0},
+    {"--case", "NAME,...", CLI_STRING, &cases, "only these, by name or its beginning: ops/linear", 0, 0},
+    {"--seed", "N", CLI_INT, &seed, "of everything random; default: a new one, which is printed", 0, INT64_MAX},
+    {"--rounds", "N", CLI_INT, &rounds, "how often every kind of operation is drawn (3)", 1, 1000},
+    {"--reproduce", "CASE:SEED", CLI_STRING, &reproduce, "one case with the seed that a failure names", 0, 0},
+    {"--in-process", NULL, CLI_FLAG, &in_process, "no process for each case, for debuggers", 0, 0},
+    {"--time-limit", "S", CLI_INT, &limit_s, "seconds that a case may take (60)", 1, 86400},
+    {"--json", NULL, CLI_FLAG, &json, "one JSON object instead of TAP", 0, 0},
     {0},
 };
-
-int cli_backends_no_check_option(void)
-{
-    const struct { bool given; const char *flag; } of_check[] = {
-        {groups, "--group"},      {cases, "--case"},        {reproduce, "--reproduce"},  {json, "--json"},
-        {in_process, "--in-process"}, {seed >= 0, "--seed"}, {rounds > 0, "--rounds"}, {limit_s > 0, "--time-limit"}};
-    for (size_t i = 0; i < sizeof of_check / sizeof *of_check; i++)
-        if (of_check[i].given) return cli_error(EXIT_USAGE, "%s is an option of kopi backends check", of_check[i].flag);
-    return 0;
-}
 
 /* ---- which tests ------------------------------------------------------------------------------------------------- */
 
@@ -218,11 +209,12 @@ static int check(struct cf_setup *s)
     return r.counts[CF_FAIL] ? EXIT_CONFORMANCE : 0;
 }
 
-int cli_backends_check(const char *backend)
+int cli_backends_check(int n_args, char **args)
 {
+    if (n_args != 1) return cli_error(EXIT_USAGE, "kopi backends check needs a file or a name");
     struct kopi_plugin_file subject = {0}, reference = {0};
     int code = check_groups();
-    if (!code) code = find(backend, &subject);
+    if (!code) code = find(args[0], &subject);
     if (!code) code = find("cpu", &reference);
     if (!code) {
         struct cf_setup s = {.path = subject.path,

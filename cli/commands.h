@@ -1,4 +1,4 @@
-/* cli/commands.h - the subcommands: one file each, cmd_NAME.c. */
+/* cli/commands.h - the subcommands: cmd_NAME.c. */
 #ifndef KOPI_CLI_COMMANDS_H
 #define KOPI_CLI_COMMANDS_H
 
@@ -13,9 +13,14 @@ CLI_COMMAND(perplexity, cli_perplexity);
 CLI_COMMAND(bench, cli_bench);
 CLI_COMMAND(profile, cli_profile);
 CLI_COMMAND(backends, cli_backends);
-CLI_COMMAND(config, cli_config_command);
+CLI_COMMAND(backends_check, cli_backends_check);
 #undef CLI_COMMAND
-
-int cli_backends_new(const char *name, const char *dir); /* cmd_backends_new.c */
+int cli_backends_info(int n_args, char **args);
+int cli_backends_new(int n_args, char **args);
+int cli_config_command(int n_args, char **args);
+int cli_config_check(int n_args, char **args);
+int cli_config_print(int n_args, char **args);
+int cli_config_schema(int n_args, char **args);
+int cli_config_init(int n_args, char **args);
 
 #endif

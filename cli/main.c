@@ -10,13 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli_command *find_command(const char *name)
-{
-    for (const struct cli_command *c = cli_commands; c->name; c++)
-        if (!strcmp(c->name, name)) return c;
-    return NULL;
-}
-
 static int unknown_command(const char *name)
 {
     return cli_error(EXIT_USAGE, "there is no command \"%.60s\"; see kopi help", name);
@@ -42,12 +35,12 @@ int main(int argc, char **argv)
     if (!strcmp(name, "--version")) name = "version";
     if (!strcmp(name, "help") && argc > 2) {
         bool itself = !strcmp(argv[2], "--help") || !strcmp(argv[2], "-h");
-        const struct cli_command *about = find_command(itself ? name : argv[2]);
+        const struct cli_command *about = itself ? cli_command(name, 0, NULL) : cli_command(argv[2], argc - 3, argv + 3);
         if (!about) return unknown_command(argv[2]);
         cli_help(about);
         return cli_finish_output();
     }
-    const struct cli_command *c = find_command(name);
+    const struct cli_command *c = cli_command(name, argc > 2 ? argc - 2 : 0, argv + 2);
     if (!c) return unknown_command(name);
     char **args = calloc((size_t)argc + 1, sizeof *args);
     int n_args = 0;

@@ -10,17 +10,19 @@ bool cli_quiet, cli_no_progress;
 
 /* Options of every command. */
 static struct cli_list sets;
-static const char *config_file;
+static const char *config_file, *log_file;
 static bool verbose, help;
 static const struct cli_option global[] = {
     {"--config", "FILE", CLI_STRING, &config_file, "YAML configuration", 0, 0},
     {"--set", "KEY=VALUE", CLI_LIST, &sets, "one value of the configuration, e.g. backend.options.cpu.isa=baseline", 0, 0},
     {"-v, --verbose", NULL, CLI_FLAG, &verbose, "say more on stderr", 0, 0},
     {"-q, --quiet", NULL, CLI_FLAG, &cli_quiet, "say only errors on stderr", 0, 0},
+    {"--log-file", "FILE", CLI_STRING, &log_file, "append the log to this file instead of stderr", 0, 0},
     {"--no-progress", NULL, CLI_FLAG, &cli_no_progress, "no moving lines on a terminal", 0, 0},
     {"-h, --help", NULL, CLI_FLAG, &help, "this text", 0, 0},
     {0},
 };
+enum { N_CONFIG_OPTIONS = 2 }; /* the first ones: no matter where nothing is configured */
 static const struct cli_option none[] = {{0}};
 
 const char *cli_config_file(void) { return config_file; }
@@ -50,6 +52,60 @@ bool cli_takes_key(const struct cli_command *c, const kopi_config_key *key)
     return !strncmp(key->path, "log.", 4);
 }
 
+/* ---- commands below commands ------------------------------------------------------------------------------------- */
+
+/* "backends" and "backends check" are of one family. */
+static bool same_family(const char *a, const char *b)
+{
+    size_t n = strcspn(a, " ");
+    return n == strcspn(b, " ") && !strncmp(a, b, n);
+}
+
+static const struct cli_option *find_in_family(const char *name, const char *flag, const struct cli_command **owner)
+{
+    for (const struct cli_command *c = cli_commands; c->name; c++) {
+        const struct cli_option *o = same_family(c->name, name) ? find(c->options ? c->options : none, flag) : NULL;
+        if (!o) continue;
+        *owner = c;
+        return o;
+    }
+    return NULL;
+}
+
+/* Whether the argument behind this one is its value. */
+static bool next_is_value(const char *name, const char *flag)
+{
+    const struct cli_command *owner;
+    const struct cli_option *o = find_in_family(name, flag, &owner);
+    if (!o) o = find(global, flag);
+    const kopi_config_key *key = o ? NULL : kopi_config_key_of_flag(flag);
+    return o ? o->kind != CLI_FLAG : key && key->type != KOPI_CONFIG_BOOL;
+}
+
+static const char *first_argument(const char *name, int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (!strcmp(argv[i], "--")) return i + 1 < argc ? argv[i + 1] : NULL;
+        if (argv[i][0] != '-' || !argv[i][1]) return argv[i];
+        i += next_is_value(name, argv[i]);
+    }
+    return NULL;
+}
+
+const struct cli_command *cli_command(const char *name, int argc, char **argv)
+{
+    const char *word = first_argument(name, argc, argv);
+    const struct cli_command *found = NULL;
+    size_t n = strlen(name);
+    for (const struct cli_command *c = cli_commands; c->name; c++) {
+        if (!strcmp(c->name, name)) found = c;
+        if (word && !strncmp(c->name, name, n) && c->name[n] == ' ' && !strcmp(c->name + n + 1, word)) return c;
+    }
+    return found && !strchr(name, ' ') ? found : NULL;
+}
+
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
+
 /* The known name nearest to a misspelt or abbreviated flag, for the message; NULL if nothing is near. */
 static void note_nearest(const char *names, const char *flag, const char **best, size_t *best_len, unsigned *best_cost)
 {
@@ -72,6 +128,9 @@ static void note_nearest(const char *names, const char *flag, const char **best,
 
 static int unknown_flag(const struct cli_command *c, const char *flag)
 {
+    const struct cli_command *owner;
+    if (find_in_family(c->name, flag, &owner))
+        return cli_error(EXIT_USAGE, "kopi %s has no option %.60s; kopi %s has", c->name, flag, owner->name);
     const char *best = NULL;
     size_t len = 0;
     unsigned cost = flag[2] ? 3 : 0; /* every other letter is near to one letter */
@@ -166,27 +225,15 @@ static int configure(const struct cli_command *c, const struct pending *pending,
     return s == KOPI_OK ? 0 : cli_fail(&e);
 }
 
-static void set_log_level(void)
-{
-    static const char *const names[] = {"error", "warn", "info", "debug"};
-    const char *level = NULL;
-    kopi_config_get(cli_config, "log.level", &level, NULL, NULL);
-    int n = KOPI_LOG_WARN;
-    for (int i = 0; i < 4; i++)
-        if (level && !strcmp(level, names[i])) n = i;
-    if (verbose && n < KOPI_LOG_INFO) n = KOPI_LOG_INFO;
-    if (cli_quiet) n = KOPI_LOG_ERROR;
-    kopi_log_set(n, NULL, NULL);
-}
-
 /* An argument that the command doesn't take is most likely the value of a flag that was left out. */
 static int unwanted(const struct cli_command *c, const char *arg)
 {
     size_t n = strlen(arg);
     bool model = n > 5 && !strcmp(arg + n - 5, ".gguf") && cli_takes_key(c, kopi_config_key_of_flag("--model"));
     const struct cli_option *text = find(c->options ? c->options : none, "--prompt");
+    bool writes = same_family(c->name, "config");
     return cli_error(EXIT_USAGE, "kopi %s takes no argument \"%.60s\"%s%s", c->name, arg,
-                     model || text ? "; did you mean " : "", model ? "-m FILE?" : text ? "-p TEXT?" : "");
+                     writes ? "; it writes to standard output" : model || text ? "; did you mean " : "", model ? "-m FILE?" : text ? "-p TEXT?" : "");
 }
 
 int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, int *n_args)
@@ -199,13 +246,14 @@ int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, i
         else if (!only_args && argv[i][0] == '-' && argv[i][1]) code = parse_one(c, argc, argv, &i, pending, &n_pending);
         else args[(*n_args)++] = argv[i];
     }
+    if (*n_args && strchr(c->name, ' ')) memmove(args, args + 1, (size_t)(*n_args)-- * sizeof *args); /* its name */
     if (!code && help) {
         cli_help(c);
         code = -1;
     }
     if (!code && *n_args && !c->args) code = unwanted(c, args[0]);
     if (!code) code = configure(c, pending, n_pending);
-    if (!code) set_log_level();
+    if (!code) code = cli_log_open(log_file, verbose ? KOPI_LOG_INFO : KOPI_LOG_ERROR);
     free(pending);
     return code;
 }
@@ -248,17 +296,31 @@ static void list_key(const kopi_config_key *key)
     row(names, NULL, key->help, key->default_value);
 }
 
+/* The commands that the first argument of this one names. */
+static void list_family(const struct cli_command *of)
+{
+    const char *title = "\nCommands (--help for each):\n";
+    for (const struct cli_command *c = cli_commands; c->name; c++) {
+        if (c == of || !same_family(c->name, of->name)) continue;
+        printf("%s", title);
+        title = "";
+        row(c->name, c->args, c->summary, NULL);
+    }
+}
+
 void cli_help(const struct cli_command *c)
 {
     if (!c) {
         printf("kopi runs language models through exchangeable backends.\n\nCommands (kopi COMMAND --help for each):\n");
-        for (c = cli_commands; c->name; c++) row(c->name, c->args, c->summary, NULL);
+        for (c = cli_commands; c->name; c++)
+            if (!strchr(c->name, ' ')) row(c->name, c->args, c->summary, NULL);
         return;
     }
     printf("kopi %s%s%s [options]\n  %s\n\nOptions:\n", c->name, c->args ? " " : "", c->args ? c->args : "", c->summary);
     list_options(c->options);
     const kopi_config_key *key;
     for (size_t i = 0; (key = kopi_config_key_at(i)); i++)
-        if (cli_takes_key(c, key) && !hidden(c, key)) list_key(key);
-    list_options(global);
+        if (*c->keys && cli_takes_key(c, key) && !hidden(c, key)) list_key(key);
+    list_options(*c->keys ? global : global + N_CONFIG_OPTIONS);
+    if (!strchr(c->name, ' ')) list_family(c);
 }

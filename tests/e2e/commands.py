@@ -1,0 +1,80 @@
+"""The commands that show something: kopi backends as a table and as JSON, the helps of commands below commands, the log."""
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+from models import tiny  # noqa: E402
+from report import KOPI, PLUGINS, check, command, finish, kopi  # noqa: E402
+
+MODEL = tiny("llama-gqa-Q4_K_M")
+
+
+def table(facts):
+    """The table that says what the JSON says."""
+    t, lines = facts["threads"], []
+    lines.append(f"threads: {t['default']} by default ({t['why']}), team of {t['team']}")
+    for b in facts["backends"]:
+        lines.append(f"{b['name']} {b['version']} (backend ABI {b['abi']})\n  file     {b['file']}")
+        d = b["device"]
+        place = "works on host memory" if d["host_memory"] else "memory of its own"
+        lines.append(f"  device   {d['name']}: {d['detail']}; {d['determinism']}, {place}")
+        lines.append(f"  threads  {b['threads']}\n  options  {' '.join(b['options']) or 'none'}")
+    if "model" in facts:
+        lines.append(f"code that runs {facts['model']['id']}:")
+        lines += [f"  {c['op']:24} x {c['count']:<4} {c['code']}" for c in facts["model"]["code"]]
+    return "\n".join(lines) + "\n"
+
+
+def backends():
+    for options in [], ["-m", MODEL]:
+        text, facts = kopi("backends", *options), kopi("backends", *options, "--json")
+        facts = json.loads(facts.stdout)
+        check({b["name"] for b in facts["backends"]} == {"cpu", "cpu-threaded"}, "both backends are listed", str(facts))
+        check(table(facts) == text.stdout.decode(), "the table and the JSON agree", table(facts) + text.stdout.decode())
+    for name in "cpu", "cpu-threaded":
+        one = json.loads(kopi("backends", "info", name, "--json").stdout)["backends"]
+        check([b["name"] for b in one] == [name], "info lists one", str(one))
+    done = command(KOPI, "backends", "--json", "--backend-path", "/nowhere.so", "--plugin-dir", PLUGINS)
+    first = json.loads(done.stdout)["backends"][0]
+    check(first["file"] == "/nowhere.so" and "nowhere" in first["unusable"], "what can't be used says why", str(first))
+    done = kopi("backends", "info", "none", "--json")
+    check(done.returncode == 5 and json.loads(done.stdout)["backends"] == [], "one that isn't there", done.stderr.decode())
+
+
+def helps():
+    for words in "backends new", "config init", "config schema":
+        done = command(KOPI, *words.split(), "--help")
+        options = re.findall(r"^  (-\S+)", done.stdout.decode(), re.M)
+        check(options == ["-v,", "-q,", "--log-file", "--no-progress", "-h,"], f"{words} lists no options of others", str(options))
+        check(done.stdout == command(KOPI, "help", *words.split()).stdout, f"kopi help {words}", done.stderr.decode())
+        done = command(KOPI, *words.split()[:2], *(["x", "y"] if words == "backends new" else []), "-m", MODEL)
+        check(done.returncode == 2 and b"has no option -m" in done.stderr, f"{words} takes no model", done.stderr.decode())
+    text = command(KOPI, "backends", "check", "--help").stdout.decode()
+    check("--rounds" in text and "--json" in text and "--ctx-size" not in text, "backends check lists its own", text)
+    text = command(KOPI, "backends", "--help").stdout.decode()
+    check("--rounds" not in text and "backends check FILE-or-NAME" in text, "backends names the commands below it", text)
+    done = command(KOPI, "backends", "--plugin-dir", PLUGINS, "--group", "load", "check", "cpu")
+    check(done.returncode == 0 and b"1.." in done.stdout, "options may come before the word", done.stderr.decode())
+
+
+def logs(folder):
+    run = ["bench", "-m", MODEL, "-p", "4", "-n", "0", "-r", "1", "-v"]
+    done = kopi(*run, "--log-format", "jsonl")
+    line = json.loads(done.stderr.decode().splitlines()[0])
+    check(set(line) == {"time", "level", "message"} and line["level"] == "info" and "KV cache" in line["message"], "a log of JSON", str(line))
+    for n in 1, 2:
+        done = kopi(*run, "--log-file", folder / "log")
+        text = (folder / "log").read_text()
+        check(not done.stderr and text.count("KV cache") == n and text.startswith("kopi: "), "the log goes to a file", text)
+    done = kopi(*run, "--log-file", folder / "none" / "log")
+    check(done.returncode == 1 and b"No such file" in done.stderr, "a log that can't be opened", done.stderr.decode())
+
+
+with tempfile.TemporaryDirectory() as tmp:
+    backends()
+    helps()
+    logs(Path(tmp))
+finish()
