@@ -1,5 +1,6 @@
 #include "repl.h"
 
+#include "base/utf8.h"
 #include "config/config.h"
 #include "lines.h"
 #include <stdlib.h>
@@ -47,7 +48,7 @@ static void generate(struct repl *r, const int32_t *ids, size_t n)
     cli_write("\n", 1);
     if (s != KOPI_OK) cli_fail(&e);
     if (result.text && result.text_len)
-        talk_add(&r->talk, "assistant", result.text);
+        talk_add(&r->talk, "assistant", result.text, result.text_len);
     else
         talk_cut(&r->talk, r->talk.n - 1);
     if (s == KOPI_OK) count(r, &result);
@@ -70,7 +71,7 @@ void repl_answer(struct repl *r)
 
 void repl_ask(struct repl *r, const char *text)
 {
-    if (talk_add(&r->talk, "user", text)) repl_answer(r);
+    if (talk_add(&r->talk, "user", text, strlen(text))) repl_answer(r);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------------- */
@@ -143,8 +144,10 @@ int cli_repl(kopi_model *model, const struct repl_options *o)
 {
     struct repl r = {.model = model, .options = o};
     kopi_error e;
+    size_t n_system = o->system_text ? strlen(o->system_text) : 0;
+    if (!kopi__utf8_valid(o->system_text, n_system)) return cli_error(EXIT_USAGE, "--system is not UTF-8, which a chat message is");
     if (kopi_cache_new(model, &r.cache, &e) != KOPI_OK) return cli_fail(&e);
-    if (o->system_text) talk_add(&r.talk, "system", o->system_text);
+    if (o->system_text) talk_add(&r.talk, "system", o->system_text, n_system);
     if (!kopi_model_has_chat_template(model)) fprintf(stderr, "kopi: the model has no chat template: each line is taken as it is\n");
     if (!cli_quiet) fprintf(stderr, "/help lists the commands, Ctrl-D ends the chat\n");
     lines_open();

@@ -1,6 +1,7 @@
 /* The commands of a chat. */
 #include "repl.h"
 
+#include "base/utf8.h"
 #include "config/config.h"
 #include "run/model.h"
 #include <errno.h>
@@ -38,7 +39,7 @@ static void cmd_undo(struct repl *r, const char *arg)
 static void cmd_system(struct repl *r, const char *arg)
 {
     talk_cut(&r->talk, 0);
-    if (*arg) talk_add(&r->talk, "system", arg);
+    if (*arg) talk_add(&r->talk, "system", arg, strlen(arg));
 }
 static void cmd_exit(struct repl *r, const char *arg)
 {
@@ -85,7 +86,7 @@ static void cmd_set(struct repl *r, const char *arg)
         cli_error(EXIT_USAGE, "/set NAME VALUE: there is no setting \"%.*s\"; /show lists them", (int)(n < 40 ? n : 40), arg);
     else if (!*value)
         cli_error(EXIT_USAGE, "/set %s needs a value", name_of(key));
-    else if (kopi_config_set(cli_config, key->path, value, &e) != KOPI_OK)
+    else if (kopi__config_set_key(cli_config, key, "/set", name_of(key), value, &e) != KOPI_OK)
         cli_fail(&e);
 }
 
@@ -127,19 +128,31 @@ static bool run_editor(const char *path)
 /* The text that the user wrote in $VISUAL or $EDITOR, begun with `text`; NULL after a message. Freed by free(). */
 static char *edit(const char *text)
 {
-    char path[] = "/tmp/kopi-XXXXXX", *result = NULL;
+    const char *folder = getenv("TMPDIR");
+    char *path, *result = NULL;
     size_t n = strlen(text), len;
+    if (asprintf(&path, "%s/kopi-XXXXXX", folder && *folder ? folder : "/tmp") < 0) {
+        cli_error(EXIT_RUN, "out of memory");
+        return NULL;
+    }
     int fd = mkstemp(path);
     if (fd < 0) {
         cli_error(EXIT_RUN, "%s: %s", path, strerror(errno));
+        free(path);
         return NULL;
     }
     bool ok = write(fd, text, n) == (ssize_t)n;
     if (!ok) cli_error(EXIT_RUN, "%s: %s", path, strerror(errno));
     if (close(fd) == 0 && ok && run_editor(path)) result = cli_read_file(path, &len);
     unlink(path);
+    free(path);
     if (result && strlen(result) != len) {
         cli_error(EXIT_RUN, "the text holds a NUL byte, which a chat message can't");
+        free(result);
+        return NULL;
+    }
+    if (result && !kopi__utf8_valid(result, len)) {
+        cli_error(EXIT_RUN, "the text is not UTF-8, which a chat message is");
         free(result);
         return NULL;
     }

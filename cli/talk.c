@@ -1,15 +1,31 @@
 #include "talk.h"
 
+#include "base/utf8.h"
 #include "outfile.h"
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool talk_add(struct talk *t, const char *role, const char *content)
+static char *copy_text(const char *s, size_t n)
+{
+    char *copy = n < SIZE_MAX / 3 ? malloc(3 * n + 1) : NULL, *to = copy;
+    for (size_t i = 0, len; copy && i < n; i += len) {
+        uint32_t cp;
+        len = kopi__utf8_decode(s + i, n - i, &cp);
+        bool good = len && cp;
+        if (!good) len = 1;
+        if (good) memcpy(to, s + i, len), to += len;
+        else to += kopi__utf8_encode(0xfffd, to);
+    }
+    if (copy) *to = 0;
+    return copy;
+}
+
+bool talk_add(struct talk *t, const char *role, const char *content, size_t n)
 {
     kopi_message *more = realloc(t->messages, (t->n + 1) * sizeof *more);
-    char *copy = strdup(content);
+    char *copy = copy_text(content, n);
     if (more) t->messages = more;
     if (!more || !copy) {
         free(copy);
@@ -37,7 +53,7 @@ int talk_save(const struct talk *t, const char *path)
     int code = all ? 0 : cli_error(EXIT_RUN, "out of memory");
     for (size_t i = 0; i < t->n && !code; i++)
         if (json_array_append_new(all, json_pack("{s:s, s:s}", "role", t->messages[i].role, "content", t->messages[i].content)))
-            code = cli_error(EXIT_RUN, "message %zu is not UTF-8, so it can't be saved as JSON", i + 1);
+            code = cli_error(EXIT_RUN, "out of memory");
     if (!code) {
         code = outfile_open(&out, path);
         if (!code && (json_dumpf(all, out.f, JSON_INDENT(2)) || fputc('\n', out.f) == EOF)) code = outfile_failed(&out);
@@ -67,7 +83,7 @@ static int read_messages(struct talk *t, const json_t *all, const char *path)
             return cli_error(EXIT_RUN, "%s: message %zu: wanted \"role\": \"system\", \"user\" or \"assistant\" and a text as \"content\"",
                              path, i + 1);
         if (!strcmp(role, "system") && i) return cli_error(EXIT_RUN, "%s: message %zu: only the first may be of the system", path, i + 1);
-        if (!talk_add(t, role, text)) return EXIT_RUN;
+        if (!talk_add(t, role, text, strlen(text))) return EXIT_RUN;
     }
     return 0;
 }

@@ -9,8 +9,9 @@ struct talk {
     size_t n;
 };
 
-/* role: a text that stays. False after a message: no memory. */
-bool talk_add(struct talk *t, const char *role, const char *content);
+/* role: a text that stays. What a message can't hold, NUL and bytes that are not UTF-8, becomes U+FFFD. False after a message: no
+ * memory. */
+bool talk_add(struct talk *t, const char *role, const char *content, size_t n);
 void talk_cut(struct talk *t, size_t n); /* keeps the first n */
 bool talk_ends_with(const struct talk *t, const char *role);
 

@@ -37,6 +37,10 @@ struct kopi_config {
 kopi_status kopi__config_load_text(kopi_config *c, const char *name, const char *dir, const char *text, size_t n,
                                    kopi_error *err);
 
+/* As kopi_config_set for every model; `where` and `name` are what messages call the place and the key: "/set", "min_p". */
+kopi_status kopi__config_set_key(kopi_config *c, const kopi_config_key *key, const char *where, const char *name,
+                                 const char *value, kopi_error *err);
+
 /* The value that counts, or NULL if the key is unset (a key with a default never is). Origins up to max_from. */
 const struct kopi__setting *kopi__config_find(const kopi_config *c, const char *path, int model);
 const struct kopi__setting *kopi__config_find_upto(const kopi_config *c, const char *path, int model, int max_from);

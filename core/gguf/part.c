@@ -7,6 +7,7 @@
 #include "gguf/guard.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,7 +26,11 @@ static kopi_status set_path(struct kopi_gguf_part *part, const char *path, kopi_
 static kopi_status open_regular(struct kopi_gguf_part *part, kopi_error *err)
 {
     part->fd = open(part->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (part->fd < 0) return kopi__fail(err, KOPI_E_IO, "%s: cannot be opened: %m", part->path);
+    if (part->fd < 0) {
+        bool cached = errno == ENOENT && strstr(part->path, "/kopi/models/"); /* where scripts/fetch-model puts them */
+        return kopi__fail(err, KOPI_E_IO, "%s: cannot be opened: %m%s", part->path,
+                          cached ? "; scripts/fetch-model of kopi's source fetches models" : "");
+    }
     if (fstat(part->fd, &part->stat)) return kopi__fail(err, KOPI_E_IO, "%s: cannot be examined: %m", part->path);
     if (S_ISDIR(part->stat.st_mode))
         return kopi__fail(err, KOPI_E_IO, "%s: is a directory, not a GGUF file", part->path);

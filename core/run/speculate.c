@@ -48,6 +48,26 @@ static kopi_status load_draft(struct kopi_speculation *s, kopi_model *m, kopi_pr
     return st == KOPI_OK ? same_vocabulary(m, s->draft, err) : st;
 }
 
+/* A flag that says how tokens are guessed, where none are or in another way, is a mistake; in a file it waits for its type. */
+static kopi_status refuse_flags(const kopi_model *m, const char *type, kopi_error *err)
+{
+    static const struct { const char *key, *types; } settings[] = {
+        {"models[].speculation.max_tokens", "ngram draft"}, {"models[].speculation.adaptive", "ngram draft"},
+        {"models[].speculation.ngram_min", "ngram"},        {"models[].speculation.ngram_max", "ngram"},
+        {"models[].speculation.draft_model", "draft"},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const struct kopi__setting *s = kopi__config_find(m->engine->cfg, settings[i].key, m->config_index);
+        if (!s || s->from != KOPI_FROM_FLAG || (type && strstr(settings[i].types, type))) continue;
+        return kopi__fail(err, KOPI_E_INVALID, "%s means nothing %s; it goes with %s%s%s", s->where,
+                          type ? "with this --spec-type" : "where no tokens are guessed",
+                          strstr(settings[i].types, "ngram") ? "--spec-type ngram" : "",
+                          strchr(settings[i].types, ' ') ? " or " : "",
+                          strstr(settings[i].types, "draft") ? "--model-draft FILE" : "");
+    }
+    return KOPI_OK;
+}
+
 /* "ngram", "draft", or NULL for none; auto: a draft model that is named is used. */
 static const char *type_of(const kopi_model *m)
 {
@@ -64,14 +84,14 @@ kopi_status kopi__speculation_new(kopi_model *m, kopi_progress_fn progress, void
     const kopi_config *cfg = m->engine->cfg;
     const char *type = type_of(m);
     *out = NULL;
-    if (!type) return KOPI_OK;
+    kopi_status st = refuse_flags(m, type, err);
+    if (!type || st != KOPI_OK) return st;
     struct kopi_speculation *s = kopi__calloc(1, sizeof *s);
     if (!s) return kopi__nomem(err, "speculation");
     s->max_tokens = (uint32_t)kopi__config_int(cfg, "models[].speculation.max_tokens", m->config_index);
     s->ngram_min = (uint32_t)kopi__config_int(cfg, "models[].speculation.ngram_min", m->config_index);
     s->ngram_max = (uint32_t)kopi__config_int(cfg, "models[].speculation.ngram_max", m->config_index);
     s->adaptive = kopi__config_bool(cfg, "models[].speculation.adaptive", m->config_index);
-    kopi_status st = KOPI_OK;
     if (!strcmp(type, "draft")) st = load_draft(s, m, progress, ctx, err);
     else if (s->ngram_min > s->ngram_max)
         st = kopi__config_fail(err, kopi__config_find(cfg, "models[].speculation.ngram_min", m->config_index),

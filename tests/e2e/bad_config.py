@@ -33,6 +33,7 @@ CONFIGS = [
     ("tab", "backend:\n\tname: cpu\n", 3, ["kopi.yaml:2:"]),
     ("empty file", "", 3, ["kopi.yaml", "no value"]),
     ("missing model", "backend: cpu\nmodel: nowhere.gguf\n", 4, ["nowhere.gguf", "No such file"]),
+    ("missing model of the cache", "backend: cpu\nmodel: {folder}/kopi/models/smollm2.gguf\n", 4, ["No such file", "scripts/fetch-model"]),
     ("model is a folder", "backend: cpu\nmodel: {folder}\n", 4, ["{folder}", "directory"]),
     ("model is a text file", "backend: cpu\nmodel: {text}\n", 4, ["{text}", "GGUF"]),
     ("wrong SHA-256", "backend: cpu\nmodels: [{{path: {model}, sha256: " + "0" * 64 + "}}]\n", 4, ["SHA-256", "0000"]),

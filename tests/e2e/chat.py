@@ -5,6 +5,7 @@ import pty
 import re
 import select
 import signal
+import struct
 import sys
 import tempfile
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from models import TINY, tiny  # noqa: E402
-from report import KOPI, PLUGINS, SANITIZED, check, finish  # noqa: E402
+from report import BUILD, KOPI, PLUGINS, SANITIZED, check, command, finish  # noqa: E402
 
 MODEL = tiny(next(m for m in TINY if m.startswith("llama")))
 PROMPT = "\n> "  # at the start of a line: an answer of random text may have the rest of it
@@ -22,15 +23,15 @@ PATIENCE = 60 if SANITIZED else 20  # seconds to wait for an output
 class Chat:
     """kopi run on a terminal of its own; everything that it printed, without terminal codes, is in `text`."""
 
-    def __init__(self, home, *args, output=None):
+    def __init__(self, home, *args, output=None, model=MODEL):
         self.text = "\n"
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
-            os.environ.update(HOME=home, XDG_STATE_HOME=f"{home}/state", TERM="xterm", EDITOR=f"{home}/editor")
+            os.environ.update(HOME=home, TMPDIR=f"{home}/tmp", XDG_STATE_HOME=f"{home}/state", TERM="xterm", EDITOR=f"{home}/editor")
             os.environ.pop("VISUAL", None)
             if output:
                 os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
-            os.execv(KOPI, [KOPI, "run", "--plugin-dir", PLUGINS, "-b", "cpu", "-m", str(MODEL), "-n", "6", "--temp", "0", *args])
+            os.execv(KOPI, [KOPI, "run", "--plugin-dir", PLUGINS, "-b", "cpu", "-m", str(model), "-n", "6", "--temp", "0", *args])
 
     def read(self, seconds=0.05):
         if select.select([self.terminal], [], [], seconds)[0]:
@@ -73,8 +74,8 @@ class Chat:
         check(status == code, what, f"exit {status}: {self.text[-300:]!r}")
 
 
-def start(home, *args, output=None):
-    chat = Chat(home, *args, output=output)
+def start(home, *args, **more):
+    chat = Chat(home, *args, **more)
     chat.wait(PROMPT, "the first prompt")
     return chat
 
@@ -88,7 +89,7 @@ def check_commands(home):
     chat.line("/regen", "no message")
     chat.line("/nonsense", "no command /nonsense")
     chat.line("/set top_k 7")
-    chat.line("/set min_p=2", "min_p", "a value out of range is refused")
+    chat.line("/set min_p=2", "kopi: /set: min_p: ", "a value out of range is refused")
     chat.line("/set wrong 1", 'no setting "wrong"')
     chat.line("/show", "top_k              7", "/set changes, /show shows")
     chat.line("hello there")
@@ -134,7 +135,34 @@ def check_bytes(home):
     words = editor.read_text()
     editor.write_text("#!/bin/sh\nprintf 'a\\000b' >\"$1\"\n")
     chat.line("/edit", "NUL byte", "a NUL from the editor is refused")
+    editor.write_text("#!/bin/sh\nprintf 'a\\377b' >\"$1\"\n")
+    chat.line("/edit", "not UTF-8", "other bytes from the editor are refused")
+    editor.write_text('#!/bin/sh\nprintf "$1" >"$1"\n')
+    chat.line("/edit", f"{home}/tmp/kopi-", "/edit writes where $TMPDIR says")
+    check(not list((Path(home) / "tmp").iterdir()), "and leaves nothing there")
     editor.write_text(words)
+    chat.line(f"/save {saved}", "messages in", "the talk can still be saved")
+    chat.type("/exit\n")
+    chat.end("/exit", 0)
+    chat = Chat(home, "--system", b"\xff brief")
+    chat.end("a system message that is not UTF-8 is refused", 2)
+    check("--system is not UTF-8" in chat.text, "and named", chat.text)
+
+
+def check_nul(home):
+    """A model whose answer to a is b, NUL, d: the talk keeps what is behind it."""
+    model, saved = Path(home) / "nul.gguf", Path(home) / "nul.json"
+    command(BUILD / "tests" / "support" / "tinymodel", model)
+    text = model.read_bytes()
+    for old, new in ("c", "\u0100"), ("<unused63>", "<unused63"):  # the vocabulary writes NUL as U+0100; the length stays
+        old, new = (struct.pack("<Q", len(t.encode())) + t.encode() for t in (old, new))
+        check(text.count(old) == 1, "a token to replace")
+        text = text.replace(old, new)
+    model.write_bytes(text)
+    chat = start(home, model=model)
+    chat.line("a")
+    chat.line(f"/save {saved}", "2 messages in", "an answer with a NUL byte is saved")
+    check(json.loads(saved.read_text())[1]["content"] == "b\ufffddefg", "to its end", saved.read_text())
     chat.type("/exit\n")
     chat.end("/exit", 0)
 
@@ -200,8 +228,10 @@ with tempfile.TemporaryDirectory() as home:
     editor = Path(home) / "editor"
     editor.write_text('#!/bin/sh\nprintf " and ended" >>"$1"\n')
     editor.chmod(0o755)
+    (Path(home) / "tmp").mkdir()
     check_commands(home)
     check_bytes(home)
+    check_nul(home)
     check_output(home)
     check_keys(home)
     check_history(home)
