@@ -18,8 +18,9 @@ struct candidate {
 struct kopi_sampler {
     kopi_sampling p;
     uint32_t n_vocab;
-    struct candidate
-        *list; /* the candidates left, n of them; in order of id, or best first if sorted; NULL if greedy */
+    /* The candidates left, n of them; in order of id, or best first if sorted; NULL if greedy. */
+    struct candidate *list;
+    struct candidate *other; /* [n_vocab] for sort_all; NULL: all are never sorted */
     size_t n;
     bool sorted;
     uint32_t *count;     /* [n_vocab] occurrences in the window of the penalties; zero between calls; NULL: none */
@@ -59,6 +60,9 @@ static kopi_status check(const kopi_sampling *s, kopi_error *err)
 
 static bool greedy(const struct kopi_sampler *s) { return s->p.temperature <= 0; }
 static bool cuts(const struct kopi_sampler *s) { return s->p.top_k > 0 && (uint32_t)s->p.top_k < s->n_vocab; }
+/* A longer front of a row than this is had by sorting all of it, which takes the same time whatever is wanted. */
+enum { MAX_FRONT = 4096 };
+static bool sorts_all(const struct kopi_sampler *s) { return cuts(s) ? s->p.top_k > MAX_FRONT : s->p.top_p < 1; }
 static bool penalises(const struct kopi_sampler *s)
 {
     return s->p.repeat_last_n != 0 &&
@@ -74,12 +78,13 @@ kopi_status kopi__sampler_new(const kopi_sampling *p, uint32_t n_vocab, struct k
     s->p = *p;
     s->n_vocab = n_vocab;
     if (s->p.seed == -1) s->p.seed = kopi__random_seed();
-    if (!greedy(s)) s->list = kopi__calloc(cuts(s) ? (size_t)s->p.top_k : n_vocab, sizeof *s->list);
+    if (!greedy(s)) s->list = kopi__calloc(cuts(s) && !sorts_all(s) ? (size_t)s->p.top_k : n_vocab, sizeof *s->list);
+    if (!greedy(s) && sorts_all(s)) s->other = kopi__calloc(n_vocab, sizeof *s->other);
     if (penalises(s)) {
         s->count = kopi__calloc(n_vocab, sizeof *s->count);
         s->penalised = kopi__calloc(n_vocab, sizeof *s->penalised);
     }
-    if ((!greedy(s) && !s->list) || (penalises(s) && (!s->count || !s->penalised))) {
+    if ((!greedy(s) && (!s->list || (sorts_all(s) && !s->other))) || (penalises(s) && (!s->count || !s->penalised))) {
         kopi__sampler_free(s);
         return kopi__nomem(err, "sampler");
     }
@@ -91,6 +96,7 @@ void kopi__sampler_free(struct kopi_sampler *s)
 {
     if (!s) return;
     kopi__free(s->list);
+    kopi__free(s->other);
     kopi__free(s->count);
     kopi__free(s->penalised);
     kopi__free(s);
@@ -146,6 +152,47 @@ static void best_first(struct candidate *c, size_t n, size_t k)
             sift(c, k, 0);
         }
     sort_heap(c, k);
+}
+
+enum { DIGITS = 3, DIGIT_BITS = 11, DIGIT_VALUES = 1 << DIGIT_BITS };
+
+/* The digit of a number that is the greater the smaller the logit is. 0 and -0 are one logit. */
+static uint32_t digit(float logit, int i)
+{
+    uint32_t u = kopi_f32_bits(logit + 0.0f);
+    u = u >> 31 ? u : ~u & 0x7fffffffu;
+    return u >> (i * DIGIT_BITS) & (DIGIT_VALUES - 1);
+}
+
+/* Turns counts into the places where each value begins. */
+static void places(uint32_t *n)
+{
+    uint32_t sum = 0;
+    for (int v = 0; v < DIGIT_VALUES; v++) {
+        uint32_t count = n[v];
+        n[v] = sum;
+        sum += count;
+    }
+}
+
+/* All tokens, best first, by a radix sort: linear however flat they are, and stable, so that of equal ones the lower id
+ * stays in front. */
+static void sort_all(struct kopi_sampler *s)
+{
+    uint32_t place[DIGITS][DIGIT_VALUES] = {0};
+    struct candidate *from = s->other, *to = s->list;
+    for (uint32_t i = 0; i < s->n_vocab; i++) {
+        from[i] = (struct candidate){(int32_t)i, s->logits[i]};
+        for (int d = 0; d < DIGITS; d++) place[d][digit(s->logits[i], d)]++;
+    }
+    for (int d = 0; d < DIGITS; d++) {
+        places(place[d]);
+        for (uint32_t i = 0; i < s->n_vocab; i++) to[place[d][digit(from[i].logit, d)]++] = from[i];
+        struct candidate *t = from;
+        from = to;
+        to = t;
+    }
+    s->sorted = true; /* the last of an odd number of passes has filled the list */
 }
 
 /* Lists are in order of id, so the first of equal ones is the lower id, or best first. */
@@ -205,6 +252,11 @@ static kopi_status penalties(struct kopi_sampler *s, kopi_error *err)
 static void list_candidates(struct kopi_sampler *s)
 {
     uint32_t k = cuts(s) ? (uint32_t)s->p.top_k : s->n_vocab;
+    if (cuts(s) && sorts_all(s)) {
+        sort_all(s);
+        s->n = k;
+        return;
+    }
     for (uint32_t i = 0; i < k; i++) s->list[i] = (struct candidate){(int32_t)i, s->logits[i]};
     s->n = k;
     s->sorted = cuts(s);
@@ -229,6 +281,7 @@ static void top_p(struct kopi_sampler *s)
     size_t done = 0, front = s->sorted ? s->n : 128;
     for (; done < s->n; front *= 8) {
         if (front > s->n) front = s->n;
+        if (front > MAX_FRONT && !s->sorted) sort_all(s), front = s->n;
         if (!s->sorted) best_first(s->list + done, s->n - done, front - done);
         for (; done < front; done++) {
             sum += (double)weight(s->list[done].logit - max);

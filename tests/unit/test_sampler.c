@@ -319,12 +319,13 @@ START_TEST(out_of_memory)
 {
     kopi_sampling p = neutral(1);
     p.presence_penalty = 1;
-    for (uint64_t n = 1; n <= 5; n++) {
+    p.top_p = 0.9f;
+    for (uint64_t n = 1; n <= 6; n++) {
         struct kopi_sampler *s;
         kopi__mem_fail_at(n);
         kopi_status st = kopi__sampler_new(&p, V, &s, NULL);
         kopi__mem_fail_at(0);
-        ck_assert_int_eq(st, n <= 4 ? KOPI_E_NOMEM : KOPI_OK);
+        ck_assert_int_eq(st, n <= 5 ? KOPI_E_NOMEM : KOPI_OK);
         if (st == KOPI_OK) kopi__sampler_free(s);
     }
 }
@@ -332,7 +333,7 @@ END_TEST
 
 /* ---- long rows: blocks, lanes and their ends, many equal values -------------------------------------------------- */
 
-enum { LONG = 2500 };
+enum { LONG = 2500, LONGEST = 20000 };
 
 static void random_row(float *x, uint32_t n, uint32_t *state)
 {
@@ -387,22 +388,45 @@ static int by_logit(const void *a, const void *b)
 /* At a temperature without end the k best are equally likely, in their order: the draw names one by its place. */
 START_TEST(long_rows_keep_the_best)
 {
-    static float x[LONG];
-    static int32_t order[LONG], tokens[64];
+    static float x[LONGEST];
+    static int32_t order[LONGEST], tokens[64];
     uint32_t state = 2;
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < 80; round++) {
+        uint32_t n_vocab = round < 40 ? LONG : LONGEST;
         kopi_sampling p = neutral(1e30f);
         struct kopi_sampler *s;
-        p.top_k = 1 + round * round;
-        random_row(x, LONG, &state);
-        for (int i = 0; i < LONG; i++) order[i] = i;
+        p.top_k = 1 + round * round * (round < 40 ? 1 : 3); /* up to 18724 */
+        random_row(x, n_vocab, &state);
+        for (uint32_t i = 0; i < n_vocab; i++) order[i] = (int32_t)i;
         ordered = x;
-        qsort(order, LONG, sizeof *order, by_logit);
-        ck_assert_int_eq(kopi__sampler_new(&p, LONG, &s, NULL), KOPI_OK);
+        qsort(order, n_vocab, sizeof *order, by_logit);
+        ck_assert_int_eq(kopi__sampler_new(&p, n_vocab, &s, NULL), KOPI_OK);
         for (size_t n = 0; n < 64; n++) {
             int32_t id;
             ck_assert_int_eq(kopi__sampler_next(s, x, tokens, n, &id, NULL), KOPI_OK);
             ck_assert_int_eq(id, order[(int)(kopi__random_at(p.seed, n) * p.top_k)]);
+        }
+        kopi__sampler_free(s);
+    }
+}
+END_TEST
+
+/* All logits are equal, 0 and -0: top_p keeps the lowest ids, however many it takes. */
+START_TEST(flat_rows)
+{
+    static float x[LONGEST];
+    static int32_t tokens[64];
+    for (int i = 0; i < LONGEST; i++) x[i] = i % 3 ? 0.0f : -0.0f;
+    for (int round = 0; round < 20; round++) {
+        kopi_sampling p = neutral(1);
+        struct kopi_sampler *s;
+        p.top_p = 0.001f + (float)round * 0.05f;
+        double kept = ceil((double)p.top_p * LONGEST);
+        ck_assert_int_eq(kopi__sampler_new(&p, LONGEST, &s, NULL), KOPI_OK);
+        for (size_t n = 0; n < 64; n++) {
+            int32_t id;
+            ck_assert_int_eq(kopi__sampler_next(s, x, tokens, n, &id, NULL), KOPI_OK);
+            ck_assert_int_eq(id, (int)(kopi__random_at(p.seed, n) * kept));
         }
         kopi__sampler_free(s);
     }
@@ -424,6 +448,7 @@ int main(void)
     tcase_add_test(t, out_of_memory);
     tcase_add_test(t, long_rows);
     tcase_add_test(t, long_rows_keep_the_best);
+    tcase_add_test(t, flat_rows);
     tcase_set_timeout(t, 60);
     Suite *s = suite_create("sampler");
     suite_add_tcase(s, t);
