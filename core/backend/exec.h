@@ -22,10 +22,6 @@ kopi_status kopi__exec_run(struct kopi_exec *x, const kopi_run *run, kopi_error 
 void kopi__exec_trace(struct kopi_exec *x, struct kopi_trace *t);
 unsigned kopi__exec_workers(const struct kopi_exec *x);
 
-/* From the next step on, what is done goes to t, made for kopi__exec_workers workers; NULL: no more. */
-void kopi__exec_trace(struct kopi_exec *x, struct kopi_trace *t);
-unsigned kopi__exec_workers(const struct kopi_exec *x);
-
 /* Copies page src to dst of a group (copy on write). */
 kopi_status kopi__exec_copy_page(struct kopi_exec *x, uint32_t group, int32_t dst, int32_t src, kopi_error *err);
 
