@@ -156,20 +156,23 @@ def quartiles(x):
     return q[0], statistics.median(x), q[2]
 
 
-def cpu_name():
+def cpu():
+    """(name, "family-model"): virtual machines all say the same name."""
+    found = {}
     for line in open("/proc/cpuinfo", encoding="utf-8", errors="replace"):
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor()
+        key, _, value = line.partition(":")
+        found.setdefault(key.strip(), value.strip())
+    number = f"{found['cpu family']}-{found['model']}" if "cpu family" in found and "model" in found else platform.machine()
+    return f"{found.get('model name') or platform.processor()} ({number})", number
 
 
 def heading(a, kind):
-    return {"kind": kind, "date": time.strftime("%Y-%m-%d"), "cpu": cpu_name(), "backend": a.backend, "set": a.set, "kv": a.kv}
+    return {"kind": kind, "date": time.strftime("%Y-%m-%d"), "cpu": cpu()[0], "backend": a.backend, "set": a.set, "kv": a.kv}
 
 
 def write(a, report, name):
     out = Path(a.results)
     out.mkdir(parents=True, exist_ok=True)
-    file = out / f"{name}.json"
+    file = out / f"{name}-cpu{cpu()[1]}.json"
     file.write_text(json.dumps(report, indent=1) + "\n")
     print(f"written to {file}")
