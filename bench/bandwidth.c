@@ -1,6 +1,6 @@
-/* Read bandwidth: THREADS threads read a buffer of BYTES again and again, each its own part, all at once; prints the median
- * of the rounds in GB/s as JSON. The buffer is as large as the weights of the model that is measured beside it, so that a
- * cache which helps the one helps the other.
+/* Read bandwidth: THREADS threads read a buffer of BYTES again and again, each its own part, all at once; prints the
+ * median of the rounds in GB/s as JSON. The buffer is as large as the weights of the model that is measured beside it,
+ * so that a cache which helps the one helps the other.
  *   bench/bandwidth BYTES THREADS [ROUNDS] */
 #include <pthread.h>
 #include <stdint.h>
@@ -79,7 +79,8 @@ int main(int argc, char **argv)
     qsort(seconds, n_rounds, sizeof *seconds, ascending);
     uint64_t sum = 0; /* used, so that the reads are not optimized away */
     for (unsigned i = 0; i < n_threads; i++) sum ^= sums[i];
-    printf("{\"bytes\": %llu, \"threads\": %u, \"gbs\": %.3f, \"best_gbs\": %.3f, \"sum\": %llu}\n", (unsigned long long)bytes, n_threads,
-           (double)bytes / seconds[n_rounds / 2] / 1e9, (double)bytes / seconds[0] / 1e9, (unsigned long long)sum);
+    printf("{\"bytes\": %llu, \"threads\": %u, \"gbs\": %.3f, \"best_gbs\": %.3f, \"sum\": %llu}\n",
+           (unsigned long long)bytes, n_threads, (double)bytes / seconds[n_rounds / 2] / 1e9,
+           (double)bytes / seconds[0] / 1e9, (unsigned long long)sum);
     return 0;
 }

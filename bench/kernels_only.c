@@ -1,14 +1,15 @@
-/* What kopi's own executor costs: the kernels, weights and KV layout of cpu-threaded in a backend without prepare and execute.
- * bench/kernels-only compares the two. The plugin of cpu-threaded is compiled in under another name and answers for everything but
- * who runs what. */
+/* What kopi's own executor costs: the kernels, weights and KV layout of cpu-threaded in a backend without prepare and
+ * execute. bench/kernels-only compares the two. The plugin of cpu-threaded is compiled in under another name and
+ * answers for everything but who runs what. */
 #include "plugins/cpu-threaded/kv.h"
 
 #include <string.h>
 
 const kopi_plugin *kt_plugin_v1(void); /* plugins/cpu-threaded/plugin.c */
 
-/* The kernels' layout of A8_32 takes more than that of kopi/op.h, so quantized activations lie in memory of the backend's own: at
- * twice their offset in the arena, where those that are in use at the same time are as far apart as there. */
+/* The kernels' layout of A8_32 takes more than that of kopi/op.h, so quantized activations lie in memory of the
+ * backend's own: at twice their offset in the arena, where those that are in use at the same time are as far apart as
+ * there. */
 struct backend {
     struct kt kt; /* first: the functions of cpu-threaded take it for theirs */
     struct kt *made;
@@ -22,7 +23,8 @@ struct range {
 /* The worker's part of n things; it begins and ends at multiples of unit (but for the last). */
 static struct range share(const kopi_kctx *k, int64_t n, int64_t unit)
 {
-    int64_t units = (n + unit - 1) / unit, begin = units * k->ith / k->nth * unit, end = units * (k->ith + 1) / k->nth * unit;
+    int64_t units = (n + unit - 1) / unit, begin = units * k->ith / k->nth * unit,
+            end = units * (k->ith + 1) / k->nth * unit;
     return (struct range){begin < n ? begin : n, end < n ? end : n};
 }
 
@@ -41,12 +43,15 @@ static struct rows rows_of(const kopi_kctx *k, int32_t tensor)
     if (t->kind == KOPI_KIND_OUTPUT) r.ld = kopi_output_at(k->run, t->group)->row_bytes / 4;
     return r;
 }
-static struct rows in_of(const kopi_kctx *k, const kopi_op *op, uint32_t i) { return rows_of(k, i < op->n_in ? op->in[i] : -1); }
+static struct rows in_of(const kopi_kctx *k, const kopi_op *op, uint32_t i)
+{
+    return rows_of(k, i < op->n_in ? op->in[i] : -1);
+}
 static struct rows out_of(const kopi_kctx *k, const kopi_op *op) { return rows_of(k, op->out[0]); }
 static float *row(const struct rows *r, int64_t i) { return r->data + i * r->ld; }
 static int64_t head_dim(const kopi_kctx *k, const kopi_op *op) { return kopi_tensor_at(k->prog, op->in[0])->dim[0].n; }
 
-/* ---- row by row ------------------------------------------------------------------------------------------------------ */
+/* ---- row by row -------------------------------------------------------------------------------------------------- */
 
 static kopi_status embed(void *be, const kopi_kctx *k, const kopi_op *op)
 {
@@ -79,7 +84,8 @@ static kopi_status norm(void *be, const kopi_kctx *k, const kopi_op *op)
     int64_t d = head_dim(k, op), heads = x.len / d;
     struct range r = share(k, x.n * heads, 1);
     for (int64_t i = r.begin; i < r.end; i++)
-        kt->kernels->norm(row(&x, i / heads) + i % heads * d, row(&y, i / heads) + i % heads * d, (uint32_t)d, op->params, weight, bias);
+        kt->kernels->norm(row(&x, i / heads) + i % heads * d, row(&y, i / heads) + i % heads * d, (uint32_t)d,
+                          op->params, weight, bias);
     return KOPI_OK;
 }
 
@@ -92,8 +98,8 @@ static kopi_status rope(void *be, const kopi_kctx *k, const kopi_op *op)
     struct range r = share(k, x.n * heads, 1);
     for (int64_t i = r.begin; i < r.end; i++) {
         const char *at = (const char *)k->data[op->in[1]] + k->run->pos[i / heads] * table->nb[2];
-        kt->kernels->rope(row(&x, i / heads) + i % heads * d, row(&y, i / heads) + i % heads * d, (uint32_t)d, 1, op->params,
-                          (const float *)(const void *)at);
+        kt->kernels->rope(row(&x, i / heads) + i % heads * d, row(&y, i / heads) + i % heads * d, (uint32_t)d, 1,
+                          op->params, (const float *)(const void *)at);
     }
     return KOPI_OK;
 }
@@ -130,13 +136,14 @@ static kopi_status gather(void *be, const kopi_kctx *k, const kopi_op *op)
     return KOPI_OK;
 }
 
-/* ---- LINEAR ---------------------------------------------------------------------------------------------------------- */
+/* ---- LINEAR ------------------------------------------------------------------------------------------------------ */
 
 static struct kt_act act_of(const struct backend *b, const kopi_kctx *k, int32_t tensor)
 {
     struct rows r = rows_of(k, tensor);
     const kopi_tensor *t = kopi_tensor_at(k->prog, tensor);
-    return (struct kt_act){t->dtype, (uint32_t)r.len, (uint32_t)r.cap, (uint32_t)r.n, b->quantized ? b->quantized + 2 * t->off : NULL};
+    return (struct kt_act){t->dtype, (uint32_t)r.len, (uint32_t)r.cap, (uint32_t)r.n,
+                           b->quantized ? b->quantized + 2 * t->off : NULL};
 }
 
 static kopi_status quantize(void *be, const kopi_kctx *k, const kopi_op *op)
@@ -163,13 +170,13 @@ static kopi_status linear(void *be, const kopi_kctx *k, const kopi_op *op)
     }
     struct range r = share(k, w->n, KT_ROWS);
     if (r.begin < r.end && act.n_tok)
-        w->kernel->run(w->groups + (uint64_t)(r.begin / KT_ROWS) * w->group_bytes, (uint32_t)((r.end - r.begin + KT_ROWS - 1) / KT_ROWS),
-                       (uint32_t)(r.end - r.begin), w->k, &act, 0, act.n_tok, bias ? bias + r.begin : NULL, y.data + r.begin,
-                       (uint64_t)y.ld);
+        w->kernel->run(w->groups + (uint64_t)(r.begin / KT_ROWS) * w->group_bytes,
+                       (uint32_t)((r.end - r.begin + KT_ROWS - 1) / KT_ROWS), (uint32_t)(r.end - r.begin), w->k, &act,
+                       0, act.n_tok, bias ? bias + r.begin : NULL, y.data + r.begin, (uint64_t)y.ld);
     return KOPI_OK;
 }
 
-/* ---- attention ------------------------------------------------------------------------------------------------------- */
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 static kopi_status no_page(void *be)
 {
@@ -193,7 +200,8 @@ static kopi_status kv_write(void *be, const kopi_kctx *k, const kopi_op *op)
         char *to = kt_kv_lanes(&kp, seq, h, pos), *v = kt_kv_lanes(&vp, seq, h, pos);
         if (!to || !v) return no_page(be);
         f->store_k(row(&key, t) + h * p->head_dim_k, to, lane, p->head_dim_k, kp.f16);
-        f->store_v(row(&value, t) + h * p->head_dim_v, v + (uint64_t)lane * p->head_dim_v * (vp.f16 ? 2 : 4), p->head_dim_v, vp.f16);
+        f->store_v(row(&value, t) + h * p->head_dim_v, v + (uint64_t)lane * p->head_dim_v * (vp.f16 ? 2 : 4),
+                   p->head_dim_v, vp.f16);
     }
     return KOPI_OK;
 }
@@ -215,10 +223,19 @@ static bool one_chunk(const struct attend *a, uint32_t c, float *to)
     const float *q[KT_MAX_QUERIES];
     float *sum[KT_MAX_QUERIES];
     uint16_t begin[KT_MAX_QUERIES], end[KT_MAX_QUERIES];
-    struct kt_attn_chunk chunk = {.n_queries = a->n, .head_dim_k = a->p->head_dim_k, .head_dim_v = a->p->head_dim_v, .k_f16 = a->key.f16,
-                                  .v_f16 = a->value.f16, .scale = a->p->scale, .softcap = a->p->softcap, .q = q, .begin = begin,
-                                  .end = end, .sum = sum};
-    uint32_t base = c * KT_CHUNK, from = a->begin > base ? a->begin - base : 0, upto = a->end - base < KT_CHUNK ? a->end - base : KT_CHUNK;
+    struct kt_attn_chunk chunk = {.n_queries = a->n,
+                                  .head_dim_k = a->p->head_dim_k,
+                                  .head_dim_v = a->p->head_dim_v,
+                                  .k_f16 = a->key.f16,
+                                  .v_f16 = a->value.f16,
+                                  .scale = a->p->scale,
+                                  .softcap = a->p->softcap,
+                                  .q = q,
+                                  .begin = begin,
+                                  .end = end,
+                                  .sum = sum};
+    uint32_t base = c * KT_CHUNK, from = a->begin > base ? a->begin - base : 0,
+             upto = a->end - base < KT_CHUNK ? a->end - base : KT_CHUNK;
     for (uint32_t i = 0; i < a->n; i++) {
         q[i] = a->q + (size_t)i * a->p->head_dim_k;
         sum[i] = to + (size_t)i * a->slot;
@@ -242,7 +259,8 @@ static bool attend(const struct attend *a)
         for (uint32_t i = 0; i < a->n && c > first; i++)
             a->kernels->attn_merge(a->total + (size_t)i * a->slot, a->sum + (size_t)i * a->slot, a->p->head_dim_v);
     }
-    for (uint32_t i = 0; i < a->n; i++) a->kernels->attn_finish(a->total + (size_t)i * a->slot, a->y + (size_t)i * a->p->head_dim_v, a->p->head_dim_v);
+    for (uint32_t i = 0; i < a->n; i++)
+        a->kernels->attn_finish(a->total + (size_t)i * a->slot, a->y + (size_t)i * a->p->head_dim_v, a->p->head_dim_v);
     return true;
 }
 
@@ -251,7 +269,8 @@ static kopi_status attn(void *be, const kopi_kctx *k, const kopi_op *op)
 {
     const kopi_attn_params *p = op->params;
     struct rows q = in_of(k, op, 0), y = out_of(k, op);
-    struct attend a = {.kernels = ((const struct kt *)be)->kernels, .p = p, .slot = kt_sum_floats(p->head_dim_v), .total = k->scratch};
+    struct attend a = {
+        .kernels = ((const struct kt *)be)->kernels, .p = p, .slot = kt_sum_floats(p->head_dim_v), .total = k->scratch};
     a.sum = a.total + (size_t)KT_MAX_QUERIES * a.slot;
     kt_kv_part(&a.key, k->prog, op->in[1], p->n_kv_heads, p->head_dim_k);
     kt_kv_part(&a.value, k->prog, op->in[2], p->n_kv_heads, p->head_dim_v);
@@ -274,7 +293,7 @@ static kopi_status attn(void *be, const kopi_kctx *k, const kopi_op *op)
     return KOPI_OK;
 }
 
-/* ---- the tables ------------------------------------------------------------------------------------------------------ */
+/* ---- the tables -------------------------------------------------------------------------------------------------- */
 
 static void make_room(struct backend *b, const kopi_program *p)
 {
@@ -294,7 +313,8 @@ static uint64_t scratch(void *be, const kopi_program *p, const kopi_op *op, uint
         make_room(be, p);
         return 0;
     }
-    if (op->op == KOPI_OP_ATTN) return 2 * KT_MAX_QUERIES * sizeof(float) * kt_sum_floats(((const kopi_attn_params *)op->params)->head_dim_v);
+    if (op->op == KOPI_OP_ATTN)
+        return 2 * KT_MAX_QUERIES * sizeof(float) * kt_sum_floats(((const kopi_attn_params *)op->params)->head_dim_v);
     if (op->op == KOPI_OP_EMBED) return kt_linear_find(x->dtype, kt->level)->group_bytes((uint32_t)x->dim[0].n);
     if (x->dtype != KOPI_DTYPE_F32) return 0;
     uint64_t len = 1;
@@ -328,9 +348,10 @@ static void destroy(void *be)
 
 #define ROW(NAME, function, scratch) {KOPI_OP_##NAME, 1, NULL, NULL, 0, 0, function, scratch}
 static const kopi_kernel kernels[] = {
-    ROW(EMBED, embed, scratch),      ROW(NORM, norm, NULL),          ROW(QUANTIZE, quantize, scratch), ROW(LINEAR, linear, scratch),
-    ROW(ROPE, rope, NULL),           ROW(KV_WRITE, kv_write, NULL),  ROW(ATTN, attn, scratch),      ROW(GLU, elements, NULL),
-    ROW(ADD, elements, NULL),        ROW(SCALE, elements, NULL),     ROW(SOFTCAP, elements, NULL),  ROW(GATHER, gather, NULL),
+    ROW(EMBED, embed, scratch),   ROW(NORM, norm, NULL),        ROW(QUANTIZE, quantize, scratch),
+    ROW(LINEAR, linear, scratch), ROW(ROPE, rope, NULL),        ROW(KV_WRITE, kv_write, NULL),
+    ROW(ATTN, attn, scratch),     ROW(GLU, elements, NULL),     ROW(ADD, elements, NULL),
+    ROW(SCALE, elements, NULL),   ROW(SOFTCAP, elements, NULL), ROW(GATHER, gather, NULL),
 };
 
 const kopi_plugin *kopi_plugin_v1(void)

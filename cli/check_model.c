@@ -422,7 +422,8 @@ void check_add_model(struct cf_list *l)
 
 void check_add_cancel(struct cf_list *l)
 {
-    cf_list_add(l,
-                &(struct cf_test){
-                    .name = "cancel/model", .run = cancel_model, .bare = true, .needs = LLAMA GEMMA "model/prefill cancel/plan"});
+    cf_list_add(l, &(struct cf_test){.name = "cancel/model",
+                                     .run = cancel_model,
+                                     .bare = true,
+                                     .needs = LLAMA GEMMA "model/prefill cancel/plan"});
 }

@@ -9,7 +9,15 @@
 #include <stdio.h>
 
 /* Exit codes of kopi. */
-enum { EXIT_RUN = 1, EXIT_USAGE = 2, EXIT_CONFIG = 3, EXIT_MODEL = 4, EXIT_BACKEND = 5, EXIT_CONFORMANCE = 6, EXIT_INTERRUPTED = 130 };
+enum {
+    EXIT_RUN = 1,
+    EXIT_USAGE = 2,
+    EXIT_CONFIG = 3,
+    EXIT_MODEL = 4,
+    EXIT_BACKEND = 5,
+    EXIT_CONFORMANCE = 6,
+    EXIT_INTERRUPTED = 130
+};
 
 enum cli_kind { CLI_FLAG, CLI_STRING, CLI_INT, CLI_LIST };
 struct cli_list { const char **at; size_t n; };
@@ -27,7 +35,8 @@ struct cli_option {
 struct cli_command {
     const char *name, *args, *summary; /* name: "run", or "backends check": what the first argument of another names */
     const struct cli_option *options; /* ends with names NULL; NULL: none */
-    const char *keys;  /* sections of the configuration whose flags this command takes: "backend models[].context"; "" none */
+    const char
+        *keys; /* sections of the configuration whose flags this command takes: "backend models[].context"; "" none */
     int (*run)(int n_args, char **args);
 };
 extern const struct cli_command cli_commands[]; /* ends with name NULL */
@@ -39,11 +48,11 @@ extern bool cli_quiet, cli_no_progress;
 
 /* The command of that name, or where the arguments behind it name one below it, that one; NULL: there is none. */
 const struct cli_command *cli_command(const char *name, int argc, char **argv);
-/* Opens the log as the configuration says, at `least` of this level, in a file if path isn't NULL. Returns 0 or an exit code after a
- * message. */
+/* Opens the log as the configuration says, at `least` of this level, in a file if path isn't NULL. Returns 0 or an exit
+ * code after a message. */
 int cli_log_open(const char *path, int least);
-/* Parses argv for a command into its options and the configuration. Positional arguments are moved to args. Returns 0 or an
- * exit code after a message. */
+/* Parses argv for a command into its options and the configuration. Positional arguments are moved to args. Returns 0
+ * or an exit code after a message. */
 int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, int *n_args);
 bool cli_has_name(const char *names, const char *flag);
 /* True if the flag of this configuration key belongs to the command. */

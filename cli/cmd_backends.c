@@ -1,5 +1,5 @@
-/* kopi backends: which plugins are found, and with a model which code runs what. The facts are gathered as JSON and then printed as
- * they are or as a table, so that both say the same. */
+/* kopi backends: which plugins are found, and with a model which code runs what. The facts are gathered as JSON and
+ * then printed as they are or as a table, so that both say the same. */
 #include "commands.h"
 
 #include "backend/assign.h"
@@ -22,7 +22,9 @@ const struct cli_option cli_backends_options[] = {
 
 static json_t *device_facts(const kopi_device *d)
 {
-    const char *same = d->flags & KOPI_DEVICE_EXACT ? "exact" : d->flags & KOPI_DEVICE_REPEATABLE ? "repeatable" : "not repeatable";
+    const char *same = d->flags & KOPI_DEVICE_EXACT        ? "exact"
+                       : d->flags & KOPI_DEVICE_REPEATABLE ? "repeatable"
+                                                           : "not repeatable";
     return json_pack("{s:s, s:s, s:s, s:b}", "name", d->name, "detail", d->detail, "determinism", same, "host_memory",
                      (d->flags & KOPI_DEVICE_HOST_VISIBLE) != 0);
 }
@@ -32,7 +34,8 @@ static json_t *plugin_facts(kopi_engine *engine, const struct kopi_plugin_handle
     static const _Atomic int never;
     struct kopi_instance *i;
     kopi_error e;
-    json_t *f = json_pack("{s:s, s:s, s:s, s:s}", "name", p->desc.name, "file", p->path, "version", p->desc.version, "abi", "");
+    json_t *f =
+        json_pack("{s:s, s:s, s:s, s:s}", "name", p->desc.name, "file", p->path, "version", p->desc.version, "abi", "");
     json_object_set_new(f, "abi", json_sprintf("0.%u", p->desc.abi_minor));
     if (kopi__engine_instance(engine, p, &never, &i, &e) != KOPI_OK) {
         json_object_set_new(f, "unusable", json_string(e.text));
@@ -69,7 +72,8 @@ static void visit_file(struct listing *l)
     const struct kopi_plugin_handle *p;
     kopi_error e;
     bool good = kopi__engine_plugin(l->engine, NULL, &p, &e) == KOPI_OK;
-    json_array_append_new(l->found, good ? plugin_facts(l->engine, p) : json_pack("{s:s, s:s}", "file", l->file, "unusable", e.text));
+    json_array_append_new(l->found, good ? plugin_facts(l->engine, p)
+                                         : json_pack("{s:s, s:s}", "file", l->file, "unusable", e.text));
 }
 
 static json_t *thread_facts(const kopi_engine *engine)
@@ -96,8 +100,8 @@ static json_t *model_facts(const kopi_model *m)
             count++;
         }
         if (!first) continue;
-        json_array_append_new(code, json_pack("{s:s, s:i, s:s}", "op", kopi__op_text(p, &p->ops[i], text, sizeof text), "count", count,
-                                              "code", mine));
+        json_array_append_new(code, json_pack("{s:s, s:i, s:s}", "op", kopi__op_text(p, &p->ops[i], text, sizeof text),
+                                              "count", count, "code", mine));
     }
     return json_pack("{s:s, s:o}", "id", m->id, "code", code);
 }
@@ -119,7 +123,8 @@ static void print_backend(const json_t *f)
     if (text_of(f, "hidden_by")) printf("\n  not used: %s comes first", text_of(f, "hidden_by"));
     putchar('\n');
     if (!device) return;
-    printf("  device   %s: %s; %s, %s\n", text_of(device, "name"), text_of(device, "detail"), text_of(device, "determinism"),
+    printf("  device   %s: %s; %s, %s\n", text_of(device, "name"), text_of(device, "detail"),
+           text_of(device, "determinism"),
            json_is_true(json_object_get(device, "host_memory")) ? "works on host memory" : "memory of its own");
     printf("  threads  %d\n  options ", int_of(f, "threads"));
     json_array_foreach(json_object_get(f, "options"), i, option) printf(" %s", json_string_value(option));
@@ -130,7 +135,8 @@ static void print_table(const json_t *all)
 {
     const json_t *threads = json_object_get(all, "threads"), *model = json_object_get(all, "model"), *row;
     size_t i;
-    printf("threads: %d by default (%s), team of %d\n", int_of(threads, "default"), text_of(threads, "why"), int_of(threads, "team"));
+    printf("threads: %d by default (%s), team of %d\n", int_of(threads, "default"), text_of(threads, "why"),
+           int_of(threads, "team"));
     json_array_foreach(json_object_get(all, "backends"), i, row) print_backend(row);
     if (!model) return;
     printf("code that runs %s:\n", text_of(model, "id"));
@@ -192,7 +198,9 @@ static int list(const char *only)
 int cli_backends(int n_args, char **args)
 {
     (void)args;
-    if (n_args) return cli_error(EXIT_USAGE, "kopi backends takes nothing, or: info NAME, or: check FILE-or-NAME, or: new NAME DIR");
+    if (n_args)
+        return cli_error(EXIT_USAGE,
+                         "kopi backends takes nothing, or: info NAME, or: check FILE-or-NAME, or: new NAME DIR");
     return list(NULL);
 }
 

@@ -59,9 +59,11 @@ int cli_backends_new(int n_args, char **args)
 {
     if (n_args != 2) return cli_error(EXIT_USAGE, "kopi backends new needs a NAME and a DIR");
     const char *name = args[0], *dir = args[1];
-    if (!kopi__plugin_name_ok(name)) return cli_error(EXIT_USAGE, "the name of a backend is made of 1 to 32 of a-z 0-9 _ -");
+    if (!kopi__plugin_name_ok(name))
+        return cli_error(EXIT_USAGE, "the name of a backend is made of 1 to 32 of a-z 0-9 _ -");
     int code = make_directory(dir);
     for (const struct cli_template *t = cli_template; t->name && !code; t++) code = make_file(t, name, dir);
-    if (!code && !cli_quiet) fprintf(stderr, "next: cd %s && autoreconf -fi && ./configure && make; then README.md\n", dir);
+    if (!code && !cli_quiet)
+        fprintf(stderr, "next: cd %s && autoreconf -fi && ./configure && make; then README.md\n", dir);
     return code;
 }

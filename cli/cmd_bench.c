@@ -28,7 +28,7 @@ const struct cli_option cli_bench_options[] = {
     {0},
 };
 
-/* ---- what is asked ------------------------------------------------------------------------------------------------- */
+/* ---- what is asked ----------------------------------------------------------------------------------------------- */
 
 struct list {
     int64_t at[MAX_LIST];
@@ -45,8 +45,8 @@ static int parse_list(const char *flag, const char *value, int64_t lo, int64_t h
         snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : 0), p);
         if (out->n == MAX_LIST) return cli_error(EXIT_USAGE, "%s takes at most %d numbers", flag, MAX_LIST);
         if (!kopi__parse_i64(one, &out->at[out->n]) || out->at[out->n] < lo || out->at[out->n] > hi)
-            return cli_error(EXIT_USAGE, "%s is \"%.40s\", wanted: whole numbers from %lld to %lld with commas between", flag,
-                             value, (long long)lo, (long long)hi);
+            return cli_error(EXIT_USAGE, "%s is \"%.40s\", wanted: whole numbers from %lld to %lld with commas between",
+                             flag, value, (long long)lo, (long long)hi);
         out->n++;
         p += n;
         if (!*p) return 0;
@@ -92,7 +92,8 @@ static int make_plan(struct plan *p)
         add_at(p, d.at[k], &pp, &tg, &np);
         for (size_t i = 0; i < pairs.n && !code; i++) {
             code = parse_list("-pg", pairs.at[i], 0, MAX_TOKENS, &pg);
-            if (!code && pg.n != 2) code = cli_error(EXIT_USAGE, "-pg is \"%.40s\", wanted: two numbers P,N", pairs.at[i]);
+            if (!code && pg.n != 2)
+                code = cli_error(EXIT_USAGE, "-pg is \"%.40s\", wanted: two numbers P,N", pairs.at[i]);
             if (!code) add(p, (struct bench_test){pg.at[0], pg.at[1], d.at[k], 0});
         }
     }
@@ -111,7 +112,7 @@ static int set_context(const struct plan *p)
     return s == KOPI_OK ? cli_need_context(p->positions) : cli_fail(&e);
 }
 
-/* ---- runs ---------------------------------------------------------------------------------------------------------- */
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 struct bench {
     kopi_model *m;
@@ -172,8 +173,8 @@ static kopi_status answer_all(const struct bench *b, const struct bench_test *t,
     return s;
 }
 
-/* First the prompts alone, so that the test begins with all of them in the caches: it is all generation then, step by step
- * together. */
+/* First the prompts alone, so that the test begins with all of them in the caches: it is all generation then, step by
+ * step together. */
 static kopi_status run_together(const struct bench *b, const struct bench_test *t, uint64_t *ns, kopi_error *e)
 {
     kopi_status s = answer_all(b, t, 0, ns, e);
@@ -205,7 +206,7 @@ static int run_test(struct bench *b, const struct bench_test *t, struct bench_re
     return s == KOPI_OK ? 0 : cli_fail(&e);
 }
 
-/* ---- driver -------------------------------------------------------------------------------------------------------- */
+/* ---- driver ------------------------------------------------------------------------------------------------------ */
 
 static int run_tests(kopi_model *m, const struct plan *p, struct bench_report *report)
 {

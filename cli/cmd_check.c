@@ -21,7 +21,8 @@ static bool json, in_process;
 static int64_t seed = -1, rounds, limit_s; /* 0: not given */
 
 const struct cli_option cli_backends_check_options[] = {
-    {"--group", "NAME,...", CLI_STRING, &groups, "only load, abi, life, ops, model, cancel, support; or bench: times", 0, 0},
+    {"--group", "NAME,...", CLI_STRING, &groups, "only load, abi, life, ops, model, cancel, support; or bench: times",
+     0, 0},
     {"--case", "NAME,...", CLI_STRING, &cases, "only these, by name or its beginning: ops/linear", 0, 0},
     {"--seed", "N", CLI_INT, &seed, "of everything random; default: a new one, which is printed", 0, INT64_MAX},
     {"--rounds", "N", CLI_INT, &rounds, "how often every kind of operation is drawn (3)", 1, 1000},
@@ -63,9 +64,10 @@ static int check_groups(void)
         for (int g = 0; g < N_GROUPS; g++)
             known |= strlen(all_groups[g].name) == strcspn(p, ",") && !strncmp(p, all_groups[g].name, strcspn(p, ","));
         if (!known)
-            return cli_error(EXIT_USAGE,
-                             "there is no group \"%.*s\"; groups are load, abi, life, ops, model, cancel, support, bench",
-                             (int)strcspn(p, ","), p);
+            return cli_error(
+                EXIT_USAGE,
+                "there is no group \"%.*s\"; groups are load, abi, life, ops, model, cancel, support, bench",
+                (int)strcspn(p, ","), p);
     }
     return 0;
 }
@@ -74,7 +76,8 @@ static void add_tests(struct cf_list *l)
 {
     for (int g = 0; g < N_GROUPS; g++)
         for (int k = 0; k < 2; k++)
-            if (all_groups[g].add[k] && (groups ? listed(groups, all_groups[g].name) : !all_groups[g].asked)) all_groups[g].add[k](l);
+            if (all_groups[g].add[k] && (groups ? listed(groups, all_groups[g].name) : !all_groups[g].asked))
+                all_groups[g].add[k](l);
 }
 
 /* --case leaves those that it names; each of its names must be that of some test. */
@@ -185,7 +188,9 @@ static int find(const char *backend, struct kopi_plugin_file *out)
     struct kopi_plugin_search search = kopi__engine_search(cli_config);
     size_t n = strlen(backend);
     if (n > 3 && !strchr(backend, '/') && !strcmp(backend + n - 3, ".so"))
-        return cli_error(EXIT_USAGE, "\"%.60s\" is neither a name nor a path: for the file of this folder write ./%.60s", backend, backend);
+        return cli_error(EXIT_USAGE,
+                         "\"%.60s\" is neither a name nor a path: for the file of this folder write ./%.60s", backend,
+                         backend);
     if (strchr(backend, '/')) search.path = backend;
     else search.name = backend;
     return kopi__plugin_find(&search, out, &e) == KOPI_OK ? 0 : cli_fail(&e);

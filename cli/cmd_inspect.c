@@ -74,7 +74,8 @@ static const char *type_name(uint32_t id, char buf[24])
 static kopi_status refuse_types(const struct kopi_gguf *g, kopi_error *e)
 {
     struct kopi_gguf *strict;
-    kopi_status s = kopi__gguf_open(kopi__gguf_path(g), 0, backend ? backend->dtypes : NULL, backend ? backend->n_dtypes : 0, &strict, e);
+    kopi_status s = kopi__gguf_open(kopi__gguf_path(g), 0, backend ? backend->dtypes : NULL,
+                                    backend ? backend->n_dtypes : 0, &strict, e);
     if (s == KOPI_OK) kopi__gguf_close(strict);
     return s;
 }
@@ -86,7 +87,8 @@ static kopi_status verdict(const struct kopi_gguf *g, kopi_error *e)
     struct kopi_decoder d;
     struct kopi__program *p;
     struct kopi_tokenizer *t = NULL;
-    struct kopi_build b = {.n_ctx = 64, .max_tok = 1, .max_out = 1, .max_seq = 1, .kv_k = KOPI_DTYPE_F16, .kv_v = KOPI_DTYPE_F16};
+    struct kopi_build b = {
+        .n_ctx = 64, .max_tok = 1, .max_out = 1, .max_seq = 1, .kv_k = KOPI_DTYPE_F16, .kv_v = KOPI_DTYPE_F16};
     kopi_status s = kopi__decoder_read(g, &d, e);
     if (s == KOPI_OK) s = kopi__tokenizer_new(g, &t, e);
     kopi__tokenizer_free(t);
@@ -122,7 +124,8 @@ static json_t *value(const struct kopi_gguf_kv *kv)
     if (kv->type != KOPI_GGUF_ARRAY) return scalar(kv, 0);
     json_t *first = json_array();
     for (uint64_t i = 0; i < kv->n && i < MAX_ELEMENTS; i++) json_array_append_new(first, scalar(kv, i));
-    return json_pack("{s:s, s:I, s:o}", "array_of", kopi__gguf_type_name(kv->elem_type), "length", (json_int_t)kv->n, "first", first);
+    return json_pack("{s:s, s:I, s:o}", "array_of", kopi__gguf_type_name(kv->elem_type), "length", (json_int_t)kv->n,
+                     "first", first);
 }
 
 static json_t *tensor(const struct kopi_gguf_tensor *t)
@@ -131,8 +134,8 @@ static json_t *tensor(const struct kopi_gguf_tensor *t)
     json_t *bytes = t->block_bytes ? json_integer((json_int_t)t->size) : json_null();
     json_t *ne = json_array();
     for (uint32_t i = 0; i < t->n_dims; i++) json_array_append_new(ne, json_integer(t->ne[i]));
-    return json_pack("{s:s, s:s, s:o, s:o, s:I}", "name", t->name, "type", type_name(t->dtype, type), "shape", ne, "bytes", bytes,
-                     "offset", (json_int_t)t->file_offset);
+    return json_pack("{s:s, s:s, s:o, s:o, s:I}", "name", t->name, "type", type_name(t->dtype, type), "shape", ne,
+                     "bytes", bytes, "offset", (json_int_t)t->file_offset);
 }
 
 static int print_json(const struct kopi_gguf *g, bool runs, const kopi_error *e)
@@ -141,11 +144,14 @@ static int print_json(const struct kopi_gguf *g, bool runs, const kopi_error *e)
     for (uint64_t i = 0; i < kopi__gguf_n_kv(g); i++) {
         const struct kopi_gguf_kv *kv = kopi__gguf_kv_at(g, i);
         json_t *v = value(kv);
-        if (json_object_setn_new(meta, kv->key.data, kv->key.len, v)) json_object_set_new(meta, "(key that is not UTF-8)", json_null());
+        if (json_object_setn_new(meta, kv->key.data, kv->key.len, v))
+            json_object_set_new(meta, "(key that is not UTF-8)", json_null());
     }
-    for (uint64_t i = 0; i < kopi__gguf_n_tensors(g); i++) json_array_append_new(list, tensor(kopi__gguf_tensor_at(g, i)));
-    json_t *all = json_pack("{s:s, s:i, s:I, s:b, s:s*, s:o, s:o}", "file", kopi__gguf_path(g), "version", (int)kopi__gguf_version(g), "bytes",
-                            (json_int_t)kopi__gguf_file_size(g), "runs", runs, "reason", runs ? NULL : e->text, "metadata", meta, "tensors", list);
+    for (uint64_t i = 0; i < kopi__gguf_n_tensors(g); i++)
+        json_array_append_new(list, tensor(kopi__gguf_tensor_at(g, i)));
+    json_t *all = json_pack("{s:s, s:i, s:I, s:b, s:s*, s:o, s:o}", "file", kopi__gguf_path(g), "version",
+                            (int)kopi__gguf_version(g), "bytes", (json_int_t)kopi__gguf_file_size(g), "runs", runs,
+                            "reason", runs ? NULL : e->text, "metadata", meta, "tensors", list);
     int bad = !all || json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF;
     json_decref(all);
     return bad ? cli_error(EXIT_RUN, "the JSON could not be written") : 0;
@@ -184,8 +190,8 @@ static void print_tensors(const struct kopi_gguf *g)
     for (uint64_t i = 0; i < kopi__gguf_n_tensors(g); i++) {
         const struct kopi_gguf_tensor *t = kopi__gguf_tensor_at(g, i);
         char dims[96], bytes[40], type[24];
-        printf("  %-32s %-6s %-20s %s\n", t->name, type_name(t->dtype, type), kopi__dims_text(t->ne, t->n_dims, dims, sizeof dims),
-               size_text(t->block_bytes != 0, t->size, bytes));
+        printf("  %-32s %-6s %-20s %s\n", t->name, type_name(t->dtype, type),
+               kopi__dims_text(t->ne, t->n_dims, dims, sizeof dims), size_text(t->block_bytes != 0, t->size, bytes));
     }
 }
 
@@ -214,8 +220,9 @@ static void print_all(const struct kopi_gguf *g)
 {
     char bytes[40];
     printf("%s: GGUF version %u, %s, %u file%s, %llu keys, %llu tensors\n", kopi__gguf_path(g), kopi__gguf_version(g),
-           kopi__format_bytes(kopi__gguf_file_size(g), bytes, sizeof bytes), kopi__gguf_n_parts(g), kopi__gguf_n_parts(g) == 1 ? "" : "s",
-           (unsigned long long)kopi__gguf_n_kv(g), (unsigned long long)kopi__gguf_n_tensors(g));
+           kopi__format_bytes(kopi__gguf_file_size(g), bytes, sizeof bytes), kopi__gguf_n_parts(g),
+           kopi__gguf_n_parts(g) == 1 ? "" : "s", (unsigned long long)kopi__gguf_n_kv(g),
+           (unsigned long long)kopi__gguf_n_tensors(g));
     for (uint64_t i = 0; i < kopi__gguf_n_kv(g); i++) {
         const struct kopi_gguf_kv *kv = kopi__gguf_kv_at(g, i);
         printf("  ");

@@ -45,7 +45,8 @@ static int with_model(const int32_t *ids, size_t n)
     int code = cli_load(&engine, &model);
     if (code) return code;
     if (n > kopi_model_max_context(model))
-        code = cli_error(EXIT_RUN, "%zu ids do not fit into a context of %u; raise --ctx-size", n, kopi_model_max_context(model));
+        code = cli_error(EXIT_RUN, "%zu ids do not fit into a context of %u; raise --ctx-size", n,
+                         kopi_model_max_context(model));
     if (!code) {
         code = npy_open(&out, out_path, n, kopi_model_vocab_size(model));
         if (!code) code = compute(model, ids, n, &out);

@@ -1,5 +1,5 @@
-/* kopi perplexity: as llama-perplexity defines it. The text is cut into pieces of --ctx tokens (the rest is dropped), each is
- * evaluated from an empty cache, and the second half of its tokens is scored. */
+/* kopi perplexity: as llama-perplexity defines it. The text is cut into pieces of --ctx tokens (the rest is dropped),
+ * each is evaluated from an empty cache, and the second half of its tokens is scored. */
 #include "commands.h"
 
 #include "base/mem.h"
@@ -60,8 +60,8 @@ static int report(const struct sum *s)
     char a[40], b[40];
     double mean = s->nll / (double)s->n, variance = s->nll2 / (double)s->n - mean * mean, ppl = exp(mean);
     double error = s->n > 1 && variance > 0 ? sqrt(variance / (double)(s->n - 1)) * ppl : 0;
-    printf("%llu tokens scored, standard error %s\nppl = %s\n", (unsigned long long)s->n, kopi__format_fixed(error, 5, b, sizeof b),
-           kopi__format_fixed(ppl, 4, a, sizeof a));
+    printf("%llu tokens scored, standard error %s\nppl = %s\n", (unsigned long long)s->n,
+           kopi__format_fixed(error, 5, b, sizeof b), kopi__format_fixed(ppl, 4, a, sizeof a));
     return 0;
 }
 
@@ -74,7 +74,8 @@ static int evaluate(kopi_model *m, int32_t *ids, size_t n)
     if (!pieces)
         return cli_error(EXIT_USAGE, "the text has %zu tokens, at least --ctx %zu are needed", n, len);
     if (len > kopi_model_max_context(m))
-        return cli_error(EXIT_USAGE, "--ctx is %zu, but the context only %u; raise --ctx-size", len, kopi_model_max_context(m));
+        return cli_error(EXIT_USAGE, "--ctx is %zu, but the context only %u; raise --ctx-size", len,
+                         kopi_model_max_context(m));
     float *rows = kopi__realloc_array(NULL, BATCH, (size_t)kopi_model_vocab_size(m) * sizeof *rows);
     if (!rows) return cli_error(EXIT_RUN, "out of memory");
     kopi_status s = KOPI_OK;

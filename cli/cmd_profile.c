@@ -42,7 +42,8 @@ static kopi_status forward(const struct profile *p, int64_t n, int64_t chunk, ko
 static int print_phase(struct profile *p, const struct profile_phase *ph, uint64_t began)
 {
     bool json = !strcmp(format, "json");
-    if (!(json ? profile_print_json(ph, p->n_phases++) : profile_print_table(ph))) return cli_error(EXIT_RUN, "out of memory");
+    if (!(json ? profile_print_json(ph, p->n_phases++) : profile_print_table(ph)))
+        return cli_error(EXIT_RUN, "out of memory");
     return p->file.out.f ? profile_trace_add(&p->file, ph, began) : 0;
 }
 
@@ -52,7 +53,8 @@ static int run_phase(struct profile *p, const char *name, int64_t n, int64_t chu
     kopi_error e;
     struct profile_phase ph = {.name = name, .program = &p->m->program->p};
     if (!n) return 0;
-    if (kopi__trace_new(ph.program, kopi__exec_workers(p->m->exec), p->file.out.f != NULL, &t, &e) != KOPI_OK) return cli_fail(&e);
+    if (kopi__trace_new(ph.program, kopi__exec_workers(p->m->exec), p->file.out.f != NULL, &t, &e) != KOPI_OK)
+        return cli_fail(&e);
     kopi__exec_trace(p->m->exec, t);
     uint64_t began = kopi__now_ns();
     kopi_status s = forward(p, n, chunk, &e);
@@ -99,7 +101,8 @@ int cli_profile(int n_args, char **args)
     (void)n_args, (void)args;
     struct profile p = {0};
     kopi_engine *engine;
-    if (strcmp(format, "md") && strcmp(format, "json")) return cli_error(EXIT_USAGE, "-o is \"%.40s\", allowed are md, json", format);
+    if (strcmp(format, "md") && strcmp(format, "json"))
+        return cli_error(EXIT_USAGE, "-o is \"%.40s\", allowed are md, json", format);
     if (!n_prompt && !n_gen) return cli_error(EXIT_USAGE, "there is nothing to measure: -p and -n are 0");
     int64_t need = depth + n_prompt + n_gen;
     int code = cli_need_context(need < WARM_UP ? WARM_UP : need);

@@ -14,7 +14,8 @@ static bool raw, timings, ignore_eos, special, json;
 static struct cli_list stop;
 
 const struct cli_option cli_run_options[] = {
-    {"-p, --prompt", "TEXT", CLI_STRING, &prompt, "the prompt; without one: standard input, or a chat on a terminal", 0, 0},
+    {"-p, --prompt", "TEXT", CLI_STRING, &prompt, "the prompt; without one: standard input, or a chat on a terminal", 0,
+     0},
     {"-f, --file", "FILE", CLI_STRING, &file, "the prompt, as bytes from a file", 0, 0},
     {"--system", "TEXT", CLI_STRING, &system_text, "system message", 0, 0},
     {"--raw", NULL, CLI_FLAG, &raw, "the prompt as it is, without the model's chat template", 0, 0},
@@ -42,11 +43,14 @@ static int encode(kopi_model *m, const char *text, size_t len, int32_t **ids, si
     kopi_error e;
     kopi_status s;
     if (!raw && kopi_model_has_chat_template(m)) {
-        if (strlen(text) != len) return cli_error(EXIT_USAGE, "the prompt holds a NUL byte, which a chat message can't; use --raw");
+        if (strlen(text) != len)
+            return cli_error(EXIT_USAGE, "the prompt holds a NUL byte, which a chat message can't; use --raw");
         kopi_message messages[] = {{"system", system_text}, {"user", text}};
         s = kopi_chat_tokenize(m, system_text ? messages : messages + 1, system_text ? 2 : 1, ids, n, &e);
     } else {
-        if (system_text) return cli_error(EXIT_USAGE, "--system needs a chat template, and %s", raw ? "--raw goes without" : "this model has none");
+        if (system_text)
+            return cli_error(EXIT_USAGE, "--system needs a chat template, and %s",
+                             raw ? "--raw goes without" : "this model has none");
         if (!raw && !cli_quiet) fprintf(stderr, "kopi: the model has no chat template: the prompt is taken as it is\n");
         s = kopi_tokenize(m, text, len, KOPI_ADD_SPECIAL | KOPI_PARSE_SPECIAL, ids, n, &e);
     }
@@ -63,13 +67,16 @@ void cli_show_timings(const kopi_result *r)
     char a[40], b[40], c[40], d[40];
     double prompt_s = (double)r->prompt_ns * 1e-9, gen_s = (double)r->generate_ns * 1e-9;
     size_t fresh = r->n_prompt - r->n_cached, steps = r->n_generated ? r->n_generated - 1 : 0;
-    fprintf(stderr, "prompt: %zu tokens (%zu from the cache) in %s s, %s tokens/s; answer: %zu tokens in %s s, %s tokens/s; seed %lld\n",
+    fprintf(stderr,
+            "prompt: %zu tokens (%zu from the cache) in %s s, %s tokens/s; answer: %zu tokens in %s s, %s tokens/s; "
+            "seed %lld\n",
             r->n_prompt, r->n_cached, kopi__format_fixed(prompt_s, 3, a, sizeof a),
             kopi__format_fixed(prompt_s > 0 ? (double)fresh / prompt_s : 0, 1, b, sizeof b), r->n_generated,
-            kopi__format_fixed(gen_s, 3, c, sizeof c), kopi__format_fixed(gen_s > 0 ? (double)steps / gen_s : 0, 1, d, sizeof d),
-            (long long)r->seed);
+            kopi__format_fixed(gen_s, 3, c, sizeof c),
+            kopi__format_fixed(gen_s > 0 ? (double)steps / gen_s : 0, 1, d, sizeof d), (long long)r->seed);
     if (r->n_drafted)
-        fprintf(stderr, "guesses: %zu tokens, %zu accepted, %zu rejected\n", r->n_drafted, r->n_accepted, r->n_drafted - r->n_accepted);
+        fprintf(stderr, "guesses: %zu tokens, %zu accepted, %zu rejected\n", r->n_drafted, r->n_accepted,
+                r->n_drafted - r->n_accepted);
 }
 
 static double per_second(size_t n, uint64_t ns) { return ns ? (double)n * 1e9 / (double)ns : 0; }
@@ -79,11 +86,12 @@ static int print_json(const kopi_result *r)
 {
     static const char *const finish[] = {"stop", "length", "cancelled"};
     size_t fresh = r->n_prompt - r->n_cached, steps = r->n_generated ? r->n_generated - 1 : 0;
-    json_t *all = json_pack("{s:s%, s:s, s:I, s:{s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:I, s:I}}", "text", r->text, r->text_len,
-                            "finish_reason", finish[r->finish], "seed", (json_int_t)r->seed, "timings", "cache_n", (json_int_t)r->n_cached,
-                            "prompt_n", (json_int_t)fresh, "prompt_ms", (double)r->prompt_ns * 1e-6, "prompt_per_second",
-                            per_second(fresh, r->prompt_ns), "predicted_n", (json_int_t)r->n_generated, "predicted_ms",
-                            (double)r->generate_ns * 1e-6, "predicted_per_second", per_second(steps, r->generate_ns), "draft_n",
+    json_t *all = json_pack("{s:s%, s:s, s:I, s:{s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:I, s:I}}", "text", r->text,
+                            r->text_len, "finish_reason", finish[r->finish], "seed", (json_int_t)r->seed, "timings",
+                            "cache_n", (json_int_t)r->n_cached, "prompt_n", (json_int_t)fresh, "prompt_ms",
+                            (double)r->prompt_ns * 1e-6, "prompt_per_second", per_second(fresh, r->prompt_ns),
+                            "predicted_n", (json_int_t)r->n_generated, "predicted_ms", (double)r->generate_ns * 1e-6,
+                            "predicted_per_second", per_second(steps, r->generate_ns), "draft_n",
                             (json_int_t)r->n_drafted, "draft_n_accepted", (json_int_t)r->n_accepted);
     int bad = !all || json_dumpf(all, stdout, JSON_COMPACT) || putchar('\n') == EOF;
     json_decref(all);
@@ -96,8 +104,16 @@ static int answer(kopi_model *m, const int32_t *ids, size_t n)
     kopi_cache *cache;
     kopi_result result;
     struct stream out = {0};
-    kopi_request q = {.struct_size = sizeof q, .ids = ids, .n_ids = n, .stop = stop.at, .n_stop = stop.n, .ignore_eos = ignore_eos,
-                      .special = special, .on_text = json ? NULL : on_text, .progress = cli_progress, .ctx = &out};
+    kopi_request q = {.struct_size = sizeof q,
+                      .ids = ids,
+                      .n_ids = n,
+                      .stop = stop.at,
+                      .n_stop = stop.n,
+                      .ignore_eos = ignore_eos,
+                      .special = special,
+                      .on_text = json ? NULL : on_text,
+                      .progress = cli_progress,
+                      .ctx = &out};
     q.n_predict = (int32_t)kopi__config_int(cli_config, "models[].limits.max_tokens", 0);
     kopi_sampling_default(m, &q.sampling);
     if (kopi_cache_new(m, &cache, &e) != KOPI_OK) return cli_fail(&e);
@@ -147,7 +163,8 @@ int cli_run(int n_args, char **args)
     }
     int code = cli_load(&engine, &model);
     if (!code) {
-        code = chat ? cli_repl(model, &(struct repl_options){system_text, &stop, raw, timings, ignore_eos, special}) : one_answer(model, text, len);
+        code = chat ? cli_repl(model, &(struct repl_options){system_text, &stop, raw, timings, ignore_eos, special})
+                    : one_answer(model, text, len);
         cli_unload(engine, model);
     }
     free(text);

@@ -41,7 +41,8 @@ static json_t *piece(const struct kopi_tokenizer *t, int32_t id)
 static int print_json(const struct kopi_tokenizer *t, const int32_t *ids, size_t n)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_pack("{s:i, s:o}", "id", ids[i], "piece", piece(t, ids[i])));
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_pack("{s:i, s:o}", "id", ids[i], "piece", piece(t, ids[i])));
     int bad = json_dumpf(list, stdout, JSON_COMPACT) || putchar('\n') == EOF;
     json_decref(list);
     return bad ? cli_finish_output() : 0;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- messages -------------------------------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 int cli_error(int code, const char *fmt, ...)
 {
@@ -29,16 +29,17 @@ int cli_error(int code, const char *fmt, ...)
 
 int cli_fail(const kopi_error *err)
 {
-    static const struct { kopi_status status; int code; } codes[] = {
-        {KOPI_E_INVALID, EXIT_USAGE}, {KOPI_E_CONFIG, EXIT_CONFIG}, {KOPI_E_MODEL, EXIT_MODEL}, {KOPI_E_IO, EXIT_MODEL}, {KOPI_E_BACKEND, EXIT_BACKEND},
-        {KOPI_E_ABI, EXIT_BACKEND}, {KOPI_E_DEVICE_LOST, EXIT_BACKEND}};
+    static const struct { kopi_status status; int code;
+    } codes[] = {{KOPI_E_INVALID, EXIT_USAGE},      {KOPI_E_CONFIG, EXIT_CONFIG},   {KOPI_E_MODEL, EXIT_MODEL},
+                 {KOPI_E_IO, EXIT_MODEL},           {KOPI_E_BACKEND, EXIT_BACKEND}, {KOPI_E_ABI, EXIT_BACKEND},
+                 {KOPI_E_DEVICE_LOST, EXIT_BACKEND}};
     if (err->code == KOPI_E_CANCELLED && cli_interrupted()) return cli_error(EXIT_INTERRUPTED, "interrupted");
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (err->code == codes[i].status) return cli_error(codes[i].code, "%s", err->text);
     return cli_error(EXIT_RUN, "%s", err->text);
 }
 
-/* ---- Ctrl-C ---------------------------------------------------------------------------------------------------------- */
+/* ---- Ctrl-C ------------------------------------------------------------------------------------------------------ */
 
 static _Atomic int interrupts;
 static _Atomic(kopi_model *) running;
@@ -68,7 +69,7 @@ void cli_cancel_on_interrupt(kopi_model *model)
 bool cli_interrupted(void) { return atomic_load(&interrupts) > 0; }
 bool cli_reset_interrupt(void) { return atomic_exchange(&interrupts, 0) > 0; }
 
-/* ---- progress -------------------------------------------------------------------------------------------------------- */
+/* ---- progress ---------------------------------------------------------------------------------------------------- */
 
 static bool line_open;
 
@@ -93,7 +94,7 @@ void cli_progress_end(void)
     line_open = false;
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static int output_failed(int e)
 {
@@ -119,7 +120,8 @@ char *cli_read_file(const char *path, size_t *n)
         return NULL;
     }
     errno = 0;
-    for (size_t k; b.len <= MOST_TEXT && !cli_interrupted() && (k = fread(chunk, 1, sizeof chunk, f)) > 0 && kopi__buf_add(&b, chunk, k);) {}
+    for (size_t k; b.len <= MOST_TEXT && !cli_interrupted() && (k = fread(chunk, 1, sizeof chunk, f)) > 0 &&
+                   kopi__buf_add(&b, chunk, k);) {}
     int failed = ferror(f) ? errno : b.len > MOST_TEXT ? EFBIG : cli_interrupted() ? EINTR : 0;
     if (!in) fclose(f);
     *n = b.len;
@@ -132,7 +134,7 @@ char *cli_read_file(const char *path, size_t *n)
     return text;
 }
 
-/* ---- models ---------------------------------------------------------------------------------------------------------- */
+/* ---- models ------------------------------------------------------------------------------------------------------ */
 
 int cli_need_context(int64_t positions)
 {

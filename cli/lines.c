@@ -14,8 +14,8 @@
 
 static sigset_t unblocked; /* the mask outside lines_read */
 
-/* While a line is read SIGINT comes only where this waits for input: else one that comes just before a read() would be lost in
- * it. false: interrupted. */
+/* While a line is read SIGINT comes only where this waits for input: else one that comes just before a read() would be
+ * lost in it. false: interrupted. */
 static bool wait_input(void)
 {
     struct pollfd in = {STDIN_FILENO, POLLIN, 0};
@@ -42,7 +42,8 @@ static char *prompt(EditLine *el)
     return (char *)(uintptr_t)prompt_text;
 }
 
-/* The next character; 0 at the end of input, -1 and errno on an interrupt. A byte that is not UTF-8 counts as a character. */
+/* The next character; 0 at the end of input, -1 and errno on an interrupt. A byte that is not UTF-8 counts as a
+ * character. */
 static int get_char(EditLine *el, wchar_t *out)
 {
     mbstate_t state = {0};
@@ -90,7 +91,8 @@ void lines_open(void)
 {
     HistEvent ev;
     if (!isatty(STDOUT_FILENO)) return; /* libedit would leave a terminal that doesn't echo */
-    setlocale(LC_CTYPE, "C.UTF-8"); /* so that characters of several bytes are edited as one; numbers stay as they are */
+    /* Characters of several bytes are edited as one; numbers stay as they are. */
+    setlocale(LC_CTYPE, "C.UTF-8");
     history_list = history_init();
     editor = el_init("kopi", stdin, stdout, stderr);
     if (!editor || !history_list) {
@@ -127,7 +129,8 @@ static enum lines_status read_edited(const char *text, char **line)
     int n;
     prompt_text = text;
     errno = 0;
-    el_set(editor, EL_PREP_TERM, 1); /* before the prompt: a Ctrl-D typed on sight of it is a key, not the end of a cooked line */
+    /* Before the prompt: a Ctrl-D typed on sight of it is a key, not the end of a cooked line. */
+    el_set(editor, EL_PREP_TERM, 1);
     const char *got = el_gets(editor, &n);
     if (!got || n <= 0) {
         bool interrupted = n < 0 && errno == EINTR;

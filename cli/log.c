@@ -1,4 +1,5 @@
-/* The log of this process: which lines, in which form, and where to. Messages of errors go to stderr whatever is said here. */
+/* The log of this process: which lines, in which form, and where to. Messages of errors go to stderr whatever is said
+ * here. */
 #include "cli.h"
 
 #include <errno.h>

@@ -15,8 +15,8 @@ static int unknown_command(const char *name)
     return cli_error(EXIT_USAGE, "there is no command \"%.60s\"; see kopi help", name);
 }
 
-/* A closed standard descriptor must not become that of the next file opened: messages would be written into it. It is held open
- * the wrong way round, so that reading and writing fail as before. */
+/* A closed standard descriptor must not become that of the next file opened: messages would be written into it. It is
+ * held open the wrong way round, so that reading and writing fail as before. */
 static void hold_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -35,7 +35,8 @@ int main(int argc, char **argv)
     if (!strcmp(name, "--version")) name = "version";
     if (!strcmp(name, "help") && argc > 2) {
         bool itself = !strcmp(argv[2], "--help") || !strcmp(argv[2], "-h");
-        const struct cli_command *about = itself ? cli_command(name, 0, NULL) : cli_command(argv[2], argc - 3, argv + 3);
+        const struct cli_command *about =
+            itself ? cli_command(name, 0, NULL) : cli_command(argv[2], argc - 3, argv + 3);
         if (!about) return unknown_command(argv[2]);
         cli_help(about);
         return cli_finish_output();

@@ -14,7 +14,8 @@ static const char *config_file, *log_file;
 static bool verbose, help;
 static const struct cli_option global[] = {
     {"--config", "FILE", CLI_STRING, &config_file, "YAML configuration", 0, 0},
-    {"--set", "KEY=VALUE", CLI_LIST, &sets, "one value of the configuration, e.g. backend.options.cpu.isa=baseline", 0, 0},
+    {"--set", "KEY=VALUE", CLI_LIST, &sets, "one value of the configuration, e.g. backend.options.cpu.isa=baseline", 0,
+     0},
     {"-v, --verbose", NULL, CLI_FLAG, &verbose, "say more on stderr", 0, 0},
     {"-q, --quiet", NULL, CLI_FLAG, &cli_quiet, "say only errors on stderr", 0, 0},
     {"--log-file", "FILE", CLI_STRING, &log_file, "append the log to this file instead of stderr", 0, 0},
@@ -134,12 +135,14 @@ static int unknown_flag(const struct cli_command *c, const char *flag)
     const char *best = NULL;
     size_t len = 0;
     unsigned cost = flag[2] ? 3 : 0; /* every other letter is near to one letter */
-    for (const struct cli_option *o = c->options ? c->options : none; o->names; o++) note_nearest(o->names, flag, &best, &len, &cost);
+    for (const struct cli_option *o = c->options ? c->options : none; o->names; o++)
+        note_nearest(o->names, flag, &best, &len, &cost);
     for (const struct cli_option *o = global; o->names; o++) note_nearest(o->names, flag, &best, &len, &cost);
     const kopi_config_key *key;
     for (size_t i = 0; (key = kopi_config_key_at(i)); i++)
         if (cli_takes_key(c, key)) note_nearest(key->flags, flag, &best, &len, &cost);
-    if (best) return cli_error(EXIT_USAGE, "kopi %s has no option %.60s; did you mean %.*s?", c->name, flag, (int)len, best);
+    if (best)
+        return cli_error(EXIT_USAGE, "kopi %s has no option %.60s; did you mean %.*s?", c->name, flag, (int)len, best);
     return cli_error(EXIT_USAGE, "kopi %s has no option %.60s; see kopi %s --help", c->name, flag, c->name);
 }
 
@@ -151,8 +154,8 @@ static int store(const struct cli_option *o, const char *flag, const char *value
     case CLI_INT: {
         int64_t v;
         if (!kopi__parse_i64(value, &v) || v < o->min || v > o->max)
-            return cli_error(EXIT_USAGE, "%s is \"%.40s\", allowed are whole numbers from %lld to %lld", flag, value, (long long)o->min,
-                             (long long)o->max);
+            return cli_error(EXIT_USAGE, "%s is \"%.40s\", allowed are whole numbers from %lld to %lld", flag, value,
+                             (long long)o->min, (long long)o->max);
         *(int64_t *)o->out = v;
         return 0;
     }
@@ -174,7 +177,8 @@ static const char *key_arg(const kopi_config_key *key) { return key->type == KOP
 struct pending { const char *flag, *value; };
 
 /* One option at argv[*i], with "=value" or the next argument as its value. */
-static int parse_one(const struct cli_command *c, int argc, char **argv, int *i, struct pending *pending, int *n_pending)
+static int parse_one(const struct cli_command *c, int argc, char **argv, int *i, struct pending *pending,
+                     int *n_pending)
 {
     char *flag = argv[*i], *eq = flag[1] == '-' ? strchr(flag, '=') : NULL, *value = NULL;
     if (eq) {
@@ -188,7 +192,8 @@ static int parse_one(const struct cli_command *c, int argc, char **argv, int *i,
     bool wants = o ? o->kind != CLI_FLAG : key->type != KOPI_CONFIG_BOOL;
     if (!wants && value) return cli_error(EXIT_USAGE, "%s takes no value", flag);
     if (wants && !value) {
-        if (*i + 1 >= argc) return cli_error(EXIT_USAGE, "%s needs a value: %s %s", flag, flag, o ? o->arg : key_arg(key));
+        if (*i + 1 >= argc)
+            return cli_error(EXIT_USAGE, "%s needs a value: %s %s", flag, flag, o ? o->arg : key_arg(key));
         value = argv[++*i];
     }
     if (o) return store(o, flag, value);
@@ -233,7 +238,12 @@ static int unwanted(const struct cli_command *c, const char *arg)
     const struct cli_option *text = find(c->options ? c->options : none, "--prompt");
     bool writes = same_family(c->name, "config");
     return cli_error(EXIT_USAGE, "kopi %s takes no argument \"%.60s\"%s%s", c->name, arg,
-                     writes ? "; it writes to standard output" : model || text ? "; did you mean " : "", model ? "-m FILE?" : text ? "-p TEXT?" : "");
+                     writes          ? "; it writes to standard output"
+                     : model || text ? "; did you mean "
+                                     : "",
+                     model  ? "-m FILE?"
+                     : text ? "-p TEXT?"
+                            : "");
 }
 
 int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, int *n_args)
@@ -243,7 +253,8 @@ int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, i
     bool only_args = false;
     for (int i = 0; i < argc && !code; i++) {
         if (!only_args && !strcmp(argv[i], "--")) only_args = true;
-        else if (!only_args && argv[i][0] == '-' && argv[i][1]) code = parse_one(c, argc, argv, &i, pending, &n_pending);
+        else if (!only_args && argv[i][0] == '-' && argv[i][1])
+            code = parse_one(c, argc, argv, &i, pending, &n_pending);
         else args[(*n_args)++] = argv[i];
     }
     if (*n_args && strchr(c->name, ' ')) memmove(args, args + 1, (size_t)(*n_args)-- * sizeof *args); /* its name */
@@ -258,7 +269,7 @@ int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, i
     return code;
 }
 
-/* ---- help ------------------------------------------------------------------------------------------------------------ */
+/* ---- help -------------------------------------------------------------------------------------------------------- */
 
 static void row(const char *names, const char *arg, const char *text, const char *dflt)
 {
@@ -311,12 +322,14 @@ static void list_family(const struct cli_command *of)
 void cli_help(const struct cli_command *c)
 {
     if (!c) {
-        printf("kopi runs language models through exchangeable backends.\n\nCommands (kopi COMMAND --help for each):\n");
+        printf(
+            "kopi runs language models through exchangeable backends.\n\nCommands (kopi COMMAND --help for each):\n");
         for (c = cli_commands; c->name; c++)
             if (!strchr(c->name, ' ')) row(c->name, c->args, c->summary, NULL);
         return;
     }
-    printf("kopi %s%s%s [options]\n  %s\n\nOptions:\n", c->name, c->args ? " " : "", c->args ? c->args : "", c->summary);
+    printf("kopi %s%s%s [options]\n  %s\n\nOptions:\n", c->name, c->args ? " " : "", c->args ? c->args : "",
+           c->summary);
     list_options(c->options);
     const kopi_config_key *key;
     for (size_t i = 0; (key = kopi_config_key_at(i)); i++)

@@ -1,6 +1,7 @@
-/* cli/outfile.h - a file that the user asked for. A regular one appears under its name only when it is complete, and nothing of
- * an older one is lost before that; it keeps the older one's permissions. Devices, pipes and symbolic links are written directly:
- * what a link such as /dev/stdout leads to may be open already, and the link has to stay. "-" is standard output. */
+/* cli/outfile.h - a file that the user asked for. A regular one appears under its name only when it is complete, and
+ * nothing of an older one is lost before that; it keeps the older one's permissions. Devices, pipes and symbolic links
+ * are written directly: what a link such as /dev/stdout leads to may be open already, and the link has to stay. "-" is
+ * standard output. */
 #ifndef KOPI_CLI_OUTFILE_H
 #define KOPI_CLI_OUTFILE_H
 

@@ -70,7 +70,7 @@ static bool make_rows(const struct profile_phase *ph, struct rows *out)
     return true;
 }
 
-/* ---- table --------------------------------------------------------------------------------------------------------- */
+/* ---- table ------------------------------------------------------------------------------------------------------- */
 
 static void print_line(const char *label, uint64_t calls, double ms, double wall, const struct kopi_cost *c)
 {
@@ -78,7 +78,8 @@ static void print_line(const char *label, uint64_t calls, double ms, double wall
     if (calls) snprintf(n, sizeof n, "%llu", (unsigned long long)calls);
     if (c && ms > 0) snprintf(gb, sizeof gb, "%.2f", (double)c->bytes / ms / 1e6);
     if (c && ms > 0 && c->flops) snprintf(gflop, sizeof gflop, "%.1f", (double)c->flops / ms / 1e6);
-    printf("| %-60s | %8s | %10.3f | %5.1f %% | %8s | %8s |\n", label, n, ms, wall > 0 ? 100 * ms / wall : 0, gb, gflop);
+    printf("| %-60s | %8s | %10.3f | %5.1f %% | %8s | %8s |\n", label, n, ms, wall > 0 ? 100 * ms / wall : 0, gb,
+           gflop);
 }
 
 bool profile_print_table(const struct profile_phase *ph)
@@ -86,9 +87,9 @@ bool profile_print_table(const struct profile_phase *ph)
     struct rows rows;
     double wall = (double)ph->wall_ns / 1e6, steps = (double)ph->r.step_ns / 1e6;
     if (!make_rows(ph, &rows)) return false;
-    printf("%s: %llu tokens in %llu step%s, %.1f ms, %.1f tokens/s, %u worker%s\n\n", ph->name, (unsigned long long)ph->r.n_tokens,
-           (unsigned long long)ph->r.n_steps, ph->r.n_steps == 1 ? "" : "s", wall, wall > 0 ? (double)ph->r.n_tokens * 1e3 / wall : 0, ph->r.workers,
-           ph->r.workers == 1 ? "" : "s");
+    printf("%s: %llu tokens in %llu step%s, %.1f ms, %.1f tokens/s, %u worker%s\n\n", ph->name,
+           (unsigned long long)ph->r.n_tokens, (unsigned long long)ph->r.n_steps, ph->r.n_steps == 1 ? "" : "s", wall,
+           wall > 0 ? (double)ph->r.n_tokens * 1e3 / wall : 0, ph->r.workers, ph->r.workers == 1 ? "" : "s");
     printf("| %-60s | %8s | %10s | %7s | %8s | %8s |\n", "operation", "calls", "ms", "share", "GB/s", "GFLOP/s");
     printf("|%.62s|---------:|-----------:|--------:|---------:|---------:|\n",
            "-----------------------------------------------------------------------");
@@ -102,20 +103,21 @@ bool profile_print_table(const struct profile_phase *ph)
     return true;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 bool profile_print_json(const struct profile_phase *ph, int n_before)
 {
     struct rows rows;
     if (!make_rows(ph, &rows)) return false;
-    printf("%s\n  {\"phase\": \"%s\", \"n_tokens\": %llu, \"n_steps\": %llu, \"n_threads\": %u, \"wall_ms\": %.6f, \"step_ms\": %.6f, "
+    printf("%s\n  {\"phase\": \"%s\", \"n_tokens\": %llu, \"n_steps\": %llu, \"n_threads\": %u, \"wall_ms\": %.6f, "
+           "\"step_ms\": %.6f, "
            "\"busy_ms\": %.6f, \"operations\": [",
-           n_before ? "," : "[", ph->name, (unsigned long long)ph->r.n_tokens, (unsigned long long)ph->r.n_steps, ph->r.workers,
-           (double)ph->wall_ns / 1e6, (double)ph->r.step_ns / 1e6, rows.busy_ms);
+           n_before ? "," : "[", ph->name, (unsigned long long)ph->r.n_tokens, (unsigned long long)ph->r.n_steps,
+           ph->r.workers, (double)ph->wall_ns / 1e6, (double)ph->r.step_ns / 1e6, rows.busy_ms);
     for (size_t i = 0; i < rows.n; i++) /* labels are names of operations and types: nothing to escape */
-        printf("%s\n    {\"operation\": \"%s\", \"calls\": %llu, \"ms\": %.6f, \"bytes\": %llu, \"flops\": %llu}", i ? "," : "",
-               rows.at[i].label, (unsigned long long)rows.at[i].calls, rows.at[i].ms, (unsigned long long)rows.at[i].cost.bytes,
-               (unsigned long long)rows.at[i].cost.flops);
+        printf("%s\n    {\"operation\": \"%s\", \"calls\": %llu, \"ms\": %.6f, \"bytes\": %llu, \"flops\": %llu}",
+               i ? "," : "", rows.at[i].label, (unsigned long long)rows.at[i].calls, rows.at[i].ms,
+               (unsigned long long)rows.at[i].cost.bytes, (unsigned long long)rows.at[i].cost.flops);
     printf("]}");
     free_rows(&rows);
     return true;

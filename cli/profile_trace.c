@@ -15,7 +15,8 @@ static bool is_stdout(FILE *f)
 int profile_trace_open(struct profile_trace *t, const char *path)
 {
     int code = outfile_open(&t->out, path);
-    if (!code && is_stdout(t->out.f)) code = cli_error(EXIT_USAGE, "--trace needs a file of its own: standard output has the table");
+    if (!code && is_stdout(t->out.f))
+        code = cli_error(EXIT_USAGE, "--trace needs a file of its own: standard output has the table");
     if (!code) fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", t->out.f);
     return code;
 }
@@ -29,8 +30,9 @@ static void begin_event(struct profile_trace *t)
 static void add_thread_name(struct profile_trace *t, uint32_t worker)
 {
     begin_event(t);
-    fprintf(t->out.f, "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": %u, \"args\": {\"name\": \"worker %u\"}}", worker,
-            worker);
+    fprintf(t->out.f,
+            "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": %u, \"args\": {\"name\": \"worker %u\"}}",
+            worker, worker);
 }
 
 static void add_span(struct profile_trace *t, uint32_t worker, const char *label, const struct profile_phase *ph,
@@ -38,8 +40,10 @@ static void add_span(struct profile_trace *t, uint32_t worker, const char *label
 {
     const kopi_op *op = kopi_op_at(ph->program, g->ops[0]);
     begin_event(t);
-    fprintf(t->out.f, "{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 1, \"tid\": %u, \"ts\": %.3f, \"dur\": %.3f, \"args\": {", label,
-            ph->name, worker, (double)(s->begin - t->start) / 1e3, (double)(s->end - s->begin) / 1e3);
+    fprintf(t->out.f,
+            "{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 1, \"tid\": %u, \"ts\": %.3f, \"dur\": %.3f, "
+            "\"args\": {",
+            label, ph->name, worker, (double)(s->begin - t->start) / 1e3, (double)(s->end - s->begin) / 1e3);
     if (op->layer != UINT32_MAX) fprintf(t->out.f, "\"layer\": %u, ", op->layer);
     fprintf(t->out.f, "\"first_op\": %u, \"n_ops\": %u}}", g->ops[0], g->n_ops);
 }
@@ -62,7 +66,8 @@ int profile_trace_add(struct profile_trace *t, const struct profile_phase *ph, u
     }
     kopi__buf_free(&label);
     if (ph->r.dropped)
-        fprintf(stderr, "kopi: %s: there is room for the first spans only, %llu more were left out; the table counts all\n",
+        fprintf(stderr,
+                "kopi: %s: there is room for the first spans only, %llu more were left out; the table counts all\n",
                 t->out.path, (unsigned long long)ph->r.dropped);
     return 0;
 }

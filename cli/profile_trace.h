@@ -1,5 +1,5 @@
-/* cli/profile_trace.h - spans as a file for chrome://tracing and ui.perfetto.dev (the Trace Event Format of Chromium). One
- * thread. */
+/* cli/profile_trace.h - spans as a file for chrome://tracing and ui.perfetto.dev (the Trace Event Format of Chromium).
+ * One thread. */
 #ifndef KOPI_CLI_PROFILE_TRACE_H
 #define KOPI_CLI_PROFILE_TRACE_H
 

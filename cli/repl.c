@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- answers --------------------------------------------------------------------------------------------------------- */
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 static int on_text(void *ctx, const char *utf8, size_t len)
 {
@@ -74,7 +74,7 @@ void repl_ask(struct repl *r, const char *text)
     if (talk_add(&r->talk, "user", text, strlen(text))) repl_answer(r);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* text, a newline and line, without the """ that ends it (then *last). Takes both; NULL: no memory. */
 static char *join(char *text, char *line, bool *last)
@@ -145,10 +145,12 @@ int cli_repl(kopi_model *model, const struct repl_options *o)
     struct repl r = {.model = model, .options = o};
     kopi_error e;
     size_t n_system = o->system_text ? strlen(o->system_text) : 0;
-    if (!kopi__utf8_valid(o->system_text, n_system)) return cli_error(EXIT_USAGE, "--system is not UTF-8, which a chat message is");
+    if (!kopi__utf8_valid(o->system_text, n_system))
+        return cli_error(EXIT_USAGE, "--system is not UTF-8, which a chat message is");
     if (kopi_cache_new(model, &r.cache, &e) != KOPI_OK) return cli_fail(&e);
     if (o->system_text) talk_add(&r.talk, "system", o->system_text, n_system);
-    if (!kopi_model_has_chat_template(model)) fprintf(stderr, "kopi: the model has no chat template: each line is taken as it is\n");
+    if (!kopi_model_has_chat_template(model))
+        fprintf(stderr, "kopi: the model has no chat template: each line is taken as it is\n");
     if (!cli_quiet) fprintf(stderr, "/help lists the commands, Ctrl-D ends the chat\n");
     lines_open();
     int code = loop(&r);

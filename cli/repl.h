@@ -14,7 +14,7 @@ struct repl_options {
 int cli_repl(kopi_model *model, const struct repl_options *o);
 void cli_show_timings(const kopi_result *r);
 
-/* ---- for repl_commands.c --------------------------------------------------------------------------------------------- */
+/* ---- for repl_commands.c ----------------------------------------------------------------------------------------- */
 
 struct repl {
     kopi_model *model;

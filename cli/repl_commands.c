@@ -47,12 +47,15 @@ static void cmd_exit(struct repl *r, const char *arg)
     r->end = true;
 }
 
-/* ---- settings -------------------------------------------------------------------------------------------------------- */
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
 
 static const char sampling[] = "models[].sampling.", max_tokens[] = "models[].limits.max_tokens";
 
 /* Settings that an answer reads: the sampling values and the length. */
-static bool is_setting(const kopi_config_key *key) { return !strncmp(key->path, sampling, strlen(sampling)) || !strcmp(key->path, max_tokens); }
+static bool is_setting(const kopi_config_key *key)
+{
+    return !strncmp(key->path, sampling, strlen(sampling)) || !strcmp(key->path, max_tokens);
+}
 static const char *name_of(const kopi_config_key *key) { return strrchr(key->path, '.') + 1; }
 
 static const kopi_config_key *find_setting(const char *name, size_t n)
@@ -67,12 +70,15 @@ static void cmd_show(struct repl *r, const char *arg)
 {
     const kopi_config_key *key;
     (void)arg;
-    printf("  model       %s (%u of %u positions used)\n", r->model->path, kopi_cache_length(r->cache), r->model->n_ctx);
+    printf("  model       %s (%u of %u positions used)\n", r->model->path, kopi_cache_length(r->cache),
+           r->model->n_ctx);
     printf("  backend     %s (%s)\n", r->model->main->plugin->desc.name, r->model->main->device.detail);
     printf("  messages    %zu\n", r->talk.n);
     if (n_fixed(r)) printf("  system      %s\n", r->talk.messages[0].content);
     for (size_t i = 0; (key = kopi_config_key_at(i)); i++)
-        if (is_setting(key)) printf("  %-18s %s\n", name_of(key), kopi__config_find(cli_config, key->path, r->model->config_index)->text);
+        if (is_setting(key))
+            printf("  %-18s %s\n", name_of(key),
+                   kopi__config_find(cli_config, key->path, r->model->config_index)->text);
 }
 
 static void cmd_set(struct repl *r, const char *arg)
@@ -83,14 +89,15 @@ static void cmd_set(struct repl *r, const char *arg)
     kopi_error e;
     (void)r;
     if (!key)
-        cli_error(EXIT_USAGE, "/set NAME VALUE: there is no setting \"%.*s\"; /show lists them", (int)(n < 40 ? n : 40), arg);
+        cli_error(EXIT_USAGE, "/set NAME VALUE: there is no setting \"%.*s\"; /show lists them", (int)(n < 40 ? n : 40),
+                  arg);
     else if (!*value)
         cli_error(EXIT_USAGE, "/set %s needs a value", name_of(key));
     else if (kopi__config_set_key(cli_config, key, "/set", name_of(key), value, &e) != KOPI_OK)
         cli_fail(&e);
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static void cmd_save(struct repl *r, const char *arg)
 {
@@ -170,7 +177,7 @@ static void cmd_edit(struct repl *r, const char *arg)
     free(text);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------------------------------- */
+/* ---- the rest ---------------------------------------------------------------------------------------------------- */
 
 static void cmd_stats(struct repl *r, const char *arg)
 {
@@ -207,7 +214,8 @@ enum { N_COMMANDS = sizeof commands / sizeof *commands };
 static void cmd_help(struct repl *r, const char *arg)
 {
     (void)r, (void)arg;
-    for (size_t i = 0; i < N_COMMANDS; i++) printf("  %-8s%-12s%s\n", commands[i].name, commands[i].arg, commands[i].help);
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        printf("  %-8s%-12s%s\n", commands[i].name, commands[i].arg, commands[i].help);
     printf("  \"\"\"                 begins and ends a message of several lines\n");
 }
 

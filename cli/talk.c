@@ -44,7 +44,10 @@ void talk_cut(struct talk *t, size_t n)
     t->messages = NULL;
 }
 
-bool talk_ends_with(const struct talk *t, const char *role) { return t->n && !strcmp(t->messages[t->n - 1].role, role); }
+bool talk_ends_with(const struct talk *t, const char *role)
+{
+    return t->n && !strcmp(t->messages[t->n - 1].role, role);
+}
 
 int talk_save(const struct talk *t, const char *path)
 {
@@ -52,7 +55,8 @@ int talk_save(const struct talk *t, const char *path)
     json_t *all = json_array();
     int code = all ? 0 : cli_error(EXIT_RUN, "out of memory");
     for (size_t i = 0; i < t->n && !code; i++)
-        if (json_array_append_new(all, json_pack("{s:s, s:s}", "role", t->messages[i].role, "content", t->messages[i].content)))
+        if (json_array_append_new(
+                all, json_pack("{s:s, s:s}", "role", t->messages[i].role, "content", t->messages[i].content)))
             code = cli_error(EXIT_RUN, "out of memory");
     if (!code) {
         code = outfile_open(&out, path);
@@ -78,11 +82,15 @@ static int read_messages(struct talk *t, const json_t *all, const char *path)
     const json_t *one;
     if (!json_is_array(all)) return cli_error(EXIT_RUN, "%s: wanted an array of messages", path);
     json_array_foreach(all, i, one) {
-        const char *role = role_of(json_string_value(json_object_get(one, "role"))), *text = json_string_value(json_object_get(one, "content"));
+        const char *role = role_of(json_string_value(json_object_get(one, "role"))),
+                   *text = json_string_value(json_object_get(one, "content"));
         if (!role || !text)
-            return cli_error(EXIT_RUN, "%s: message %zu: wanted \"role\": \"system\", \"user\" or \"assistant\" and a text as \"content\"",
-                             path, i + 1);
-        if (!strcmp(role, "system") && i) return cli_error(EXIT_RUN, "%s: message %zu: only the first may be of the system", path, i + 1);
+            return cli_error(
+                EXIT_RUN,
+                "%s: message %zu: wanted \"role\": \"system\", \"user\" or \"assistant\" and a text as \"content\"",
+                path, i + 1);
+        if (!strcmp(role, "system") && i)
+            return cli_error(EXIT_RUN, "%s: message %zu: only the first may be of the system", path, i + 1);
         if (!talk_add(t, role, text, strlen(text))) return EXIT_RUN;
     }
     return 0;
@@ -97,7 +105,8 @@ int talk_load(struct talk *t, const char *path)
     if (!text) return EXIT_RUN;
     json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
     free(text);
-    int code = all ? read_messages(&fresh, all, path) : cli_error(EXIT_RUN, "%s:%d:%d: %s", path, e.line, e.column, e.text);
+    int code =
+        all ? read_messages(&fresh, all, path) : cli_error(EXIT_RUN, "%s:%d:%d: %s", path, e.line, e.column, e.text);
     json_decref(all);
     if (code) {
         talk_cut(&fresh, 0);

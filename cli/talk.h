@@ -9,14 +9,14 @@ struct talk {
     size_t n;
 };
 
-/* role: a text that stays. What a message can't hold, NUL and bytes that are not UTF-8, becomes U+FFFD. False after a message: no
- * memory. */
+/* role: a text that stays. What a message can't hold, NUL and bytes that are not UTF-8, becomes U+FFFD. False after a
+ * message: no memory. */
 bool talk_add(struct talk *t, const char *role, const char *content, size_t n);
 void talk_cut(struct talk *t, size_t n); /* keeps the first n */
 bool talk_ends_with(const struct talk *t, const char *role);
 
-/* A JSON array of {"role": ..., "content": ...}, as in the messages of the OpenAI API. 0 or an exit code after a message; a
- * file that can't be read leaves the talk as it is. */
+/* A JSON array of {"role": ..., "content": ...}, as in the messages of the OpenAI API. 0 or an exit code after a
+ * message; a file that can't be read leaves the talk as it is. */
 int talk_save(const struct talk *t, const char *path);
 int talk_load(struct talk *t, const char *path);
 

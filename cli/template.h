@@ -3,6 +3,7 @@
 #define KOPI_CLI_TEMPLATE_H
 
 struct cli_template { const char *name, *text; }; /* "kopi-demo.c", its text */
-extern const struct cli_template cli_template[];  /* ends with name NULL; the word "demo" stands for the backend's name */
+/* Ends with name NULL; the word "demo" stands for the backend's name. */
+extern const struct cli_template cli_template[];
 
 #endif

@@ -1,5 +1,5 @@
-/* Group bench: what every kind of operation and type that the backend claims takes on one worker, beside the reference. It runs
- * only where it is asked for, and fails only where a run does. */
+/* Group bench: what every kind of operation and type that the backend claims takes on one worker, beside the reference.
+ * It runs only where it is asked for, and fails only where a run does. */
 #include "cases.h"
 #include "drive.h"
 #include "test.h"
@@ -37,7 +37,8 @@ static enum cf_verdict measure(struct cf_env *e, struct cf_instance *i, const st
     return v;
 }
 
-static enum cf_verdict measure_side(struct cf_env *e, const struct cf_side *side, const struct cf_draw *d, struct times *out)
+static enum cf_verdict measure_side(struct cf_env *e, const struct cf_side *side, const struct cf_draw *d,
+                                    struct times *out)
 {
     struct cf_instance i;
     if (cf_open(&i, side->plugin, side->options, 1) != KOPI_OK) return cf_failed(e, "create: %s", i.host.text);
@@ -55,8 +56,9 @@ static enum cf_verdict bench(struct cf_env *e, const struct cf_test *t)
     enum cf_verdict v = measure_side(e, &e->subject, &d, &mine);
     if (v == CF_PASS) v = measure_side(e, &e->reference, &d, &reference);
     if (v != CF_PASS) return v;
-    snprintf(e->result->text, sizeof e->result->text, "%s%s%u tokens %.1f us, one %.2f us; reference %.1f us, %.2f us; %.1f and %.1f times as fast",
-             mine.code, mine.code[0] ? ": " : "", mine.n_tok, mine.us[0], mine.us[1], reference.us[0], reference.us[1],
+    snprintf(e->result->text, sizeof e->result->text,
+             "%s%s%u tokens %.1f us, one %.2f us; reference %.1f us, %.2f us; %.1f and %.1f times as fast", mine.code,
+             mine.code[0] ? ": " : "", mine.n_tok, mine.us[0], mine.us[1], reference.us[0], reference.us[1],
              reference.us[0] / mine.us[0], reference.us[1] / mine.us[1]);
     e->result->programs = 0; /* nothing was compared */
     return CF_PASS;

@@ -111,7 +111,8 @@ kopi_status cf_device_pull_pages(struct cf_device *d, struct cf_instance *i, str
     return d->apart ? i->ops.buf_read(i->be, d->pages, 0, c->pages.data, c->pages.size) : KOPI_OK;
 }
 
-kopi_status cf_device_scribble(struct cf_device *d, struct cf_instance *i, struct cf_program *c, uint64_t at, uint64_t n)
+kopi_status cf_device_scribble(struct cf_device *d, struct cf_instance *i, struct cf_program *c, uint64_t at,
+                               uint64_t n)
 {
     if (!d->apart) {
         memset(c->pages.data + at, 0x5a, n);

@@ -1,4 +1,5 @@
-/* conformance/device.h - a device whose memory the host can't see: the operands of a program in buffers of the backend. */
+/* conformance/device.h - a device whose memory the host can't see: the operands of a program in buffers of the backend.
+ */
 #ifndef KOPI_CF_DEVICE_H
 #define KOPI_CF_DEVICE_H
 
@@ -13,13 +14,15 @@ struct cf_device {
 kopi_status cf_device_begin(struct cf_device *d, struct cf_instance *i, struct cf_program *c);
 void cf_device_end(struct cf_device *d, struct cf_instance *i, struct cf_program *c);
 
-/* Activations and output to the device before a step, and back after it. *what: memory was written that belongs to none. */
+/* Activations and output to the device before a step, and back after it. *what: memory was written that belongs to
+ * none. */
 kopi_status cf_device_push(struct cf_device *d, struct cf_instance *i, struct cf_program *c);
 kopi_status cf_device_pull(struct cf_device *d, struct cf_instance *i, struct cf_program *c, const char **what);
 /* All pages to c->pages, as the device has them. */
 kopi_status cf_device_pull_pages(struct cf_device *d, struct cf_instance *i, struct cf_program *c);
 
 /* Nonsense over bytes [at, at + n) of the pages, wherever they are. */
-kopi_status cf_device_scribble(struct cf_device *d, struct cf_instance *i, struct cf_program *c, uint64_t at, uint64_t n);
+kopi_status cf_device_scribble(struct cf_device *d, struct cf_instance *i, struct cf_program *c, uint64_t at,
+                               uint64_t n);
 
 #endif

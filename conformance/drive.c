@@ -70,8 +70,7 @@ static void *zeros(size_t n, size_t size)
     return p;
 }
 
-/* ---- larger structs: as a later host has them
- * ------------------------------------------------------------------------ */
+/* ---- larger structs: as a later host has them -------------------------------------------------------------------- */
 
 /* A copy of n structs with `grow` bytes of nonsense behind each; struct_size, where the struct begins with it, says so.
  */
@@ -368,7 +367,8 @@ static kopi_status steps(struct cf_instance *i, struct cf_program *c, struct cf_
 
 static bool own_layout(const struct cf_instance *i) { return i->ops.kv_export && i->ops.kv_import; }
 
-/* A page in canonical form. Where the layout is the backend's own, what comes out must also go in again over nonsense. */
+/* A page in canonical form. Where the layout is the backend's own, what comes out must also go in again over nonsense.
+ */
 static const char *read_page(struct cf_instance *i, struct cf_program *c, struct cf_device *d, int32_t id, char *page)
 {
     uint64_t n = c->group.page_bytes, at = (uint64_t)id * n;
@@ -407,7 +407,8 @@ static const char *read_kv(struct cf_instance *i, struct cf_program *c, struct c
 static void protect_weights(struct cf_program *c, bool yes)
 {
     for (uint32_t k = 0; k < c->p.n_tensors; k++)
-        if (c->t[k].kind == KOPI_KIND_WEIGHT || c->t[k].kind == KOPI_KIND_CONST) cf_buf_protect(&c->buf[k], yes ? CF_READ : CF_READ_WRITE);
+        if (c->t[k].kind == KOPI_KIND_WEIGHT || c->t[k].kind == KOPI_KIND_CONST)
+            cf_buf_protect(&c->buf[k], yes ? CF_READ : CF_READ_WRITE);
 }
 
 /* Rounding mode and denormals as C starts with them. */

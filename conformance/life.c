@@ -75,8 +75,9 @@ static size_t in_use(void)
     return 0;
 }
 
-/* What a plugin takes from malloc itself: grows with every life. The caches of malloc grow too, with the order in which threads
- * happen to run, but they end: a few chunks per size and thread. So one round without growth in many is enough. */
+/* What a plugin takes from malloc itself: grows with every life. The caches of malloc grow too, with the order in which
+ * threads happen to run, but they end: a few chunks per size and thread. So one round without growth in many is enough.
+ */
 static enum cf_verdict malloc_stays(struct cf_env *e, bool (*live)(struct cf_env *e, long *left), int times,
                                     const char *what)
 {

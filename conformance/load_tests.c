@@ -187,7 +187,8 @@ static enum cf_verdict is_silent(struct cf_env *e, const struct cf_test *t)
     return n ? cf_failed(e, "writes %zu bytes to stdout or stderr while it is loaded: %s", n, text) : CF_PASS;
 }
 
-/* Else it could be loaded by its path alone: who looks for NAME opens kopi-NAME.so, and refuses what calls itself otherwise. */
+/* Else it could be loaded by its path alone: who looks for NAME opens kopi-NAME.so, and refuses what calls itself
+ * otherwise. */
 static enum cf_verdict file_has_its_name(struct cf_env *e, const struct cf_test *t)
 {
     void *dl;

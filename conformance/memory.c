@@ -82,6 +82,7 @@ bool cf_buf_intact(const struct cf_buf *b, size_t used)
 
 void cf_buf_protect(const struct cf_buf *b, enum cf_access access)
 {
-    static const int flags[] = {[CF_NO_ACCESS] = PROT_NONE, [CF_READ] = PROT_READ, [CF_READ_WRITE] = PROT_READ | PROT_WRITE};
+    static const int flags[] = {
+        [CF_NO_ACCESS] = PROT_NONE, [CF_READ] = PROT_READ, [CF_READ_WRITE] = PROT_READ | PROT_WRITE};
     if (end(b) > begin(b)) mprotect(begin(b), (size_t)(end(b) - begin(b)), flags[access]);
 }

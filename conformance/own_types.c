@@ -76,7 +76,8 @@ static void build(struct cf_program *c, uint32_t op, const struct weights *w, co
         c->params[0].embed = (kopi_embed_params){cf_below(&r, 2) ? 1.0f : 2.5f, 0};
         cf_op(c, op, LIST(weight), LIST(y), &c->params[0].embed, sizeof c->params[0].embed);
     } else {
-        int32_t x = cf_input(c, KOPI_DTYPE_F32, w->k, 1, KOPI_DIM_TOK), bias = cf_below(&r, 2) ? cf_vector(c, w->n) : -1;
+        int32_t x = cf_input(c, KOPI_DTYPE_F32, w->k, 1, KOPI_DIM_TOK),
+                bias = cf_below(&r, 2) ? cf_vector(c, w->n) : -1;
         cf_floats(&r, CF_MILD, (float *)(void *)c->in[x].rows, (size_t)w->k * c->n_tok);
         if (bias >= 0) cf_floats(&r, CF_MILD, c->t[bias].data, (size_t)w->n);
         int32_t y = cf_output(c, KOPI_DTYPE_F32, w->n, 1, KOPI_DIM_TOK);
@@ -97,7 +98,8 @@ static bool compare(struct sides *s, const kopi_dtype_info *d, uint32_t op, uint
     struct weights w = {0};
     struct cf_program want, have;
     char text[300], name[120];
-    snprintf(name, sizeof name, "%s %s seed=%llu", op == KOPI_OP_EMBED ? "embed" : "linear", d->name, (unsigned long long)seed);
+    snprintf(name, sizeof name, "%s %s seed=%llu", op == KOPI_OP_EMBED ? "embed" : "linear", d->name,
+             (unsigned long long)seed);
     cf_start(s->e, name, seed);
     bool ok = draw(&w, &r, d) || cf_wrong(s->e, "%s: no random block stands for weights of usual size", d->name);
     if (ok) {
@@ -121,7 +123,8 @@ static bool check_type(struct sides *s, const kopi_dtype_info *d)
 {
     static const uint32_t ops[] = {KOPI_OP_EMBED, KOPI_OP_LINEAR};
     bool any = false;
-    if (d->block_len > MAX_BLOCK) return cf_wrong(s->e, "%s: blocks of %u values; this test knows up to %d", d->name, d->block_len, MAX_BLOCK);
+    if (d->block_len > MAX_BLOCK)
+        return cf_wrong(s->e, "%s: blocks of %u values; this test knows up to %d", d->name, d->block_len, MAX_BLOCK);
     for (int o = 0; o < 2; o++)
         for (uint32_t n = 0; n < (s->e->one_seed ? 1 : 4 + s->e->rounds); n++) {
             bool claimed = false;
@@ -147,4 +150,7 @@ static enum cf_verdict own_types(struct cf_env *e, const struct cf_test *t)
     return ok ? CF_PASS : CF_FAIL;
 }
 
-void cf_add_own_types(struct cf_list *l) { cf_list_add(l, &(struct cf_test){.name = "ops/own-types", .run = own_types, .needs = "life/create"}); }
+void cf_add_own_types(struct cf_list *l)
+{
+    cf_list_add(l, &(struct cf_test){.name = "ops/own-types", .run = own_types, .needs = "life/create"});
+}

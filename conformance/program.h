@@ -65,7 +65,8 @@ int32_t cf_output(struct cf_program *c, uint32_t dtype, int64_t n, int64_t heads
 void cf_make_output(struct cf_program *c, int32_t tensor);          /* an input that is also written */
 int32_t cf_host_rows(struct cf_program *c, int64_t n, int64_t gap); /* KOPI_KIND_OUTPUT; gap: floats between rows */
 int32_t cf_weight(struct cf_program *c, uint32_t dtype, int64_t k, int64_t n);
-int32_t cf_own_weight(struct cf_program *c, const kopi_dtype_info *d, int64_t k, int64_t n); /* of a plugin's own type */
+int32_t cf_own_weight(struct cf_program *c, const kopi_dtype_info *d, int64_t k,
+                      int64_t n); /* of a plugin's own type */
 int32_t cf_vector(struct cf_program *c, int64_t n);
 int32_t cf_table(struct cf_program *c, int64_t a, int64_t b, int64_t n); /* F32 constant of three dimensions */
 void cf_kv_cache(struct cf_program *c, uint32_t dtype, int64_t row_k, int64_t row_v, uint32_t page_len, uint64_t seed);

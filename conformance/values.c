@@ -103,7 +103,7 @@ void cf_blocks(struct cf_random *r, enum cf_values v, const struct cf_weight_typ
     }
 }
 
-/* ---- quantized activations ------------------------------------------------------------------------------------------- */
+/* ---- quantized activations --------------------------------------------------------------------------------------- */
 
 /* Scale and integers of one block. */
 static float quantize_block(const float *x, int8_t *q, size_t n)

@@ -4,7 +4,8 @@
  *
  * kopi.yaml needs two lines, `backend: cpu-threaded` and `model: path/of/model.gguf`. The text goes to stdout as it
  * comes, numbers to stderr. Ctrl-C ends the answer and keeps what is there. Outside of kopi's tree: cc generate.c
- * $(pkg-config --cflags --libs kopi), and -Wl,-rpath,$(pkg-config --variable=libdir kopi) if kopi is not in a standard place. */
+ * $(pkg-config --cflags --libs kopi), and -Wl,-rpath,$(pkg-config --variable=libdir kopi) if kopi is not in a standard
+ * place. */
 #include <kopi/kopi.h>
 #include <signal.h>
 #include <stdio.h>

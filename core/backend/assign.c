@@ -32,18 +32,22 @@ static uint32_t dtype_of(const kopi_program *p, const int32_t *list, uint32_t n,
 void kopi__op_types(const kopi_program *p, const kopi_op *op, uint32_t *w_type, uint32_t *a_type)
 {
     /* Operand that carries each type: index into in; 16 + index into out; -1: none. */
-    static const signed char from[][2] = {[KOPI_OP_EMBED] = {0, -1},    [KOPI_OP_NORM] = {-1, -1},  [KOPI_OP_QUANTIZE] = {-1, 16},
-                                          [KOPI_OP_LINEAR] = {1, 0},    [KOPI_OP_ROPE] = {-1, -1},  [KOPI_OP_KV_WRITE] = {16, -1},
-                                          [KOPI_OP_ATTN] = {1, -1},     [KOPI_OP_GLU] = {-1, -1},   [KOPI_OP_ADD] = {-1, -1},
-                                          [KOPI_OP_SCALE] = {-1, -1},   [KOPI_OP_SOFTCAP] = {-1, -1}, [KOPI_OP_GATHER] = {-1, -1}};
+    static const signed char from[][2] = {
+        [KOPI_OP_EMBED] = {0, -1},  [KOPI_OP_NORM] = {-1, -1},    [KOPI_OP_QUANTIZE] = {-1, 16},
+        [KOPI_OP_LINEAR] = {1, 0},  [KOPI_OP_ROPE] = {-1, -1},    [KOPI_OP_KV_WRITE] = {16, -1},
+        [KOPI_OP_ATTN] = {1, -1},   [KOPI_OP_GLU] = {-1, -1},     [KOPI_OP_ADD] = {-1, -1},
+        [KOPI_OP_SCALE] = {-1, -1}, [KOPI_OP_SOFTCAP] = {-1, -1}, [KOPI_OP_GATHER] = {-1, -1}};
     uint32_t *out[2] = {w_type, a_type};
     for (int k = 0; k < 2; k++) {
         int f = op->op < sizeof from / sizeof *from ? from[op->op][k] : -1;
-        *out[k] = f < 0 ? UINT32_MAX : f < 16 ? dtype_of(p, op->in, op->n_in, (uint32_t)f) : dtype_of(p, op->out, op->n_out, (uint32_t)f - 16);
+        *out[k] = f < 0    ? UINT32_MAX
+                  : f < 16 ? dtype_of(p, op->in, op->n_in, (uint32_t)f)
+                           : dtype_of(p, op->out, op->n_out, (uint32_t)f - 16);
     }
 }
 
-enum kopi_how kopi__instance_how(struct kopi_instance *i, const kopi_program *p, const kopi_op *op, const kopi_kernel **kernel)
+enum kopi_how kopi__instance_how(struct kopi_instance *i, const kopi_program *p, const kopi_op *op,
+                                 const kopi_kernel **kernel)
 {
     uint32_t w, a;
     *kernel = NULL;
@@ -67,11 +71,26 @@ bool kopi__instance_takes(void *ctx, uint32_t w, uint32_t a)
     const kopi_tensor t[] = {
         {.dtype = a, .kind = KOPI_KIND_ACT, .n_dims = 2, .dim = {{256, 0, 0}, {1, KOPI_DIM_TOK, 1}}, .name = "x"},
         {.dtype = w, .kind = KOPI_KIND_WEIGHT, .n_dims = 2, .dim = {{256, 0, 0}, {16, 0, 0}}, .name = "w"},
-        {.dtype = KOPI_DTYPE_F32, .kind = KOPI_KIND_ACT, .n_dims = 2, .dim = {{16, 0, 0}, {1, KOPI_DIM_TOK, 1}}, .name = "y"}};
-    const kopi_op op = {.op = KOPI_OP_LINEAR, .version = 1, .in = in, .out = out, .n_in = 3, .n_out = 1, .layer = UINT32_MAX};
-    const kopi_program p = {.struct_size = sizeof p, .opset = KOPI_OPSET, .n_ops = 1, .op_stride = sizeof op, .n_tensors = 3,
-                            .tensor_stride = sizeof *t, .group_stride = sizeof(kopi_kv_group), .ops = &op, .tensors = t,
-                            .max_tok = 1, .max_out = 1, .max_seq = 1, .max_pos = 1};
+        {.dtype = KOPI_DTYPE_F32,
+         .kind = KOPI_KIND_ACT,
+         .n_dims = 2,
+         .dim = {{16, 0, 0}, {1, KOPI_DIM_TOK, 1}},
+         .name = "y"}};
+    const kopi_op op = {
+        .op = KOPI_OP_LINEAR, .version = 1, .in = in, .out = out, .n_in = 3, .n_out = 1, .layer = UINT32_MAX};
+    const kopi_program p = {.struct_size = sizeof p,
+                            .opset = KOPI_OPSET,
+                            .n_ops = 1,
+                            .op_stride = sizeof op,
+                            .n_tensors = 3,
+                            .tensor_stride = sizeof *t,
+                            .group_stride = sizeof(kopi_kv_group),
+                            .ops = &op,
+                            .tensors = t,
+                            .max_tok = 1,
+                            .max_out = 1,
+                            .max_seq = 1,
+                            .max_pos = 1};
     const kopi_kernel *kernel;
     return kopi__instance_how(ctx, &p, &op, &kernel) != KOPI_HOW_NOT;
 }
@@ -91,6 +110,7 @@ const char *kopi__op_text(const kopi_program *p, const kopi_op *op, char *buf, s
     uint32_t w, a;
     kopi__op_types(p, op, &w, &a);
     char text[2][24];
-    snprintf(buf, n, "%s%s%s", kopi__op_name(op->op), type_text(" ", w, text[0], sizeof *text), type_text(" x ", a, text[1], sizeof *text));
+    snprintf(buf, n, "%s%s%s", kopi__op_name(op->op), type_text(" ", w, text[0], sizeof *text),
+             type_text(" x ", a, text[1], sizeof *text));
     return buf;
 }

@@ -9,7 +9,8 @@ void kopi__op_types(const kopi_program *p, const kopi_op *op, uint32_t *w_type, 
 
 /* How instance i would run op: by its plan, by a kernel, or not at all. */
 enum kopi_how { KOPI_HOW_NOT = 0, KOPI_HOW_PLAN, KOPI_HOW_KERNEL };
-enum kopi_how kopi__instance_how(struct kopi_instance *i, const kopi_program *p, const kopi_op *op, const kopi_kernel **kernel);
+enum kopi_how kopi__instance_how(struct kopi_instance *i, const kopi_program *p, const kopi_op *op,
+                                 const kopi_kernel **kernel);
 
 /* For kopi_build.takes: does instance ctx compute LINEAR of weight type w from activations of type a? */
 bool kopi__instance_takes(void *ctx, uint32_t w, uint32_t a);

@@ -4,8 +4,10 @@
 
 #include "backend/plugin.h"
 
-/* Copies the tables into h (desc, ops, dtypes): fields that the plugin does not know are 0, later ones are dropped. KOPI_E_ABI,
- * KOPI_E_BACKEND: "path: what is wrong". What h got is freed with the plugin by its owner, also after a failure. */
-kopi_status kopi__plugin_check(const kopi_plugin *theirs, const char *path, struct kopi_plugin_handle *h, kopi_error *err);
+/* Copies the tables into h (desc, ops, dtypes): fields that the plugin does not know are 0, later ones are dropped.
+ * KOPI_E_ABI, KOPI_E_BACKEND: "path: what is wrong". What h got is freed with the plugin by its owner, also after a
+ * failure. */
+kopi_status kopi__plugin_check(const kopi_plugin *theirs, const char *path, struct kopi_plugin_handle *h,
+                               kopi_error *err);
 
 #endif

@@ -6,11 +6,17 @@ static const kopi_tensor *tensor(const kopi_program *p, const int32_t *list, uin
 {
     return i < n && list[i] >= 0 ? kopi_tensor_at(p, list[i]) : NULL;
 }
-static const kopi_tensor *in(const kopi_program *p, const kopi_op *op, uint32_t i) { return tensor(p, op->in, op->n_in, i); }
-static const kopi_tensor *out(const kopi_program *p, const kopi_op *op, uint32_t i) { return tensor(p, op->out, op->n_out, i); }
+static const kopi_tensor *in(const kopi_program *p, const kopi_op *op, uint32_t i)
+{
+    return tensor(p, op->in, op->n_in, i);
+}
+static const kopi_tensor *out(const kopi_program *p, const kopi_op *op, uint32_t i)
+{
+    return tensor(p, op->out, op->n_out, i);
+}
 
-/* Bytes of a tensor that an operation touches: all of it, but one row per token of a table that is looked up. KV parts are
- * counted by their operations. */
+/* Bytes of a tensor that an operation touches: all of it, but one row per token of a table that is looked up. KV parts
+ * are counted by their operations. */
 static uint64_t touched(const kopi_tensor *t, const kopi_run *run, bool table)
 {
     if (!t || t->kind == KOPI_KIND_KV || !t->n_dims) return 0;
@@ -55,7 +61,8 @@ struct kopi_cost kopi__op_cost(const kopi_program *p, const kopi_op *op, const k
     if (op->op == KOPI_OP_ATTN) c = attn_cost(p, op, run);
     if (op->op == KOPI_OP_KV_WRITE) {
         const kopi_kv_write_params *k = op->params;
-        c.bytes = (uint64_t)run->n_tok * k->n_kv_heads * ((uint64_t)k->head_dim_k + k->head_dim_v) * value_bytes(out(p, op, 0));
+        c.bytes = (uint64_t)run->n_tok * k->n_kv_heads * ((uint64_t)k->head_dim_k + k->head_dim_v) *
+                  value_bytes(out(p, op, 0));
     }
     if (op->op == KOPI_OP_LINEAR) {
         const kopi_tensor *w = in(p, op, 1), *x = in(p, op, 0);

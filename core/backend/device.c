@@ -6,16 +6,20 @@
 
 kopi_status kopi__device_check(const struct kopi_instance *i, kopi_error *err)
 {
-    const struct { bool missing; const char *name; } need[] = {
-        {!i->ops.buf_alloc, "the buf_ functions"}, {!i->ops.weight_import, "weight_import"}, {!i->ops.prepare, "prepare and execute"}};
+    const struct { bool missing; const char *name;
+    } need[] = {{!i->ops.buf_alloc, "the buf_ functions"},
+                {!i->ops.weight_import, "weight_import"},
+                {!i->ops.prepare, "prepare and execute"}};
     for (size_t k = 0; kopi__device_is_apart(i) && k < sizeof need / sizeof *need; k++)
         if (need[k].missing)
-            return kopi__fail(err, KOPI_E_BACKEND, "backend %s: the memory of its device is not visible to the host, and it lacks %s",
+            return kopi__fail(err, KOPI_E_BACKEND,
+                              "backend %s: the memory of its device is not visible to the host, and it lacks %s",
                               i->plugin->desc.name, need[k].name);
     return KOPI_OK;
 }
 
-kopi_status kopi__device_alloc(struct kopi_instance *i, uint64_t bytes, const char *what, void **handle, kopi_error *err)
+kopi_status kopi__device_alloc(struct kopi_instance *i, uint64_t bytes, const char *what, void **handle,
+                               kopi_error *err)
 {
     struct kopi_guard g;
     kopi__guard_enter(&g);
@@ -36,15 +40,15 @@ void kopi__device_free(struct kopi_instance *i, void *handle)
     kopi__guard_leave(&g, i, "buf_free", KOPI_OK, NULL);
 }
 
-kopi_status kopi__device_copy(struct kopi_instance *i, void *handle, uint64_t dst, uint64_t src, uint64_t n, const char *what,
-                              kopi_error *err)
+kopi_status kopi__device_copy(struct kopi_instance *i, void *handle, uint64_t dst, uint64_t src, uint64_t n,
+                              const char *what, kopi_error *err)
 {
     struct kopi_guard g;
     kopi__guard_enter(&g);
     return kopi__guard_leave(&g, i, what, i->ops.buf_copy(i->be, handle, dst, handle, src, n), err);
 }
 
-/* ---- outputs ----------------------------------------------------------------------------------------------------------- */
+/* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
 enum { MAX_OUTPUTS = 4 };
 
@@ -78,12 +82,14 @@ static kopi_status grow(struct kopi_outputs *o, uint32_t k, uint64_t bytes, kopi
     kopi__device_free(o->i, o->buffers[k].handle);
     o->buffers[k].handle = NULL;
     o->buffers[k].bytes = bytes;
-    return kopi__device_alloc(o->i, bytes ? bytes : 1, "rows of the outputs; lower context.batch", &o->buffers[k].handle, err);
+    return kopi__device_alloc(o->i, bytes ? bytes : 1, "rows of the outputs; lower context.batch",
+                              &o->buffers[k].handle, err);
 }
 
 kopi_status kopi__outputs_place(struct kopi_outputs *o, const kopi_run *run, const kopi_run **theirs, kopi_error *err)
 {
-    if (run->n_out > MAX_OUTPUTS) return kopi__fail(err, KOPI_E_INTERNAL, "%u outputs, at most %d are possible", run->n_out, MAX_OUTPUTS);
+    if (run->n_out > MAX_OUTPUTS)
+        return kopi__fail(err, KOPI_E_INTERNAL, "%u outputs, at most %d are possible", run->n_out, MAX_OUTPUTS);
     o->run = *run;
     o->run.outputs = o->outputs;
     o->run.output_stride = sizeof *o->outputs;

@@ -5,16 +5,21 @@
 #include "backend/instance.h"
 
 /* Its device is not KOPI_DEVICE_HOST_VISIBLE. */
-static inline bool kopi__device_is_apart(const struct kopi_instance *i) { return !(i->device.flags & KOPI_DEVICE_HOST_VISIBLE); }
-/* Such a backend takes the whole program, imports the weights and has buffers. KOPI_E_BACKEND names what it lacks. [load] */
+static inline bool kopi__device_is_apart(const struct kopi_instance *i)
+{
+    return !(i->device.flags & KOPI_DEVICE_HOST_VISIBLE);
+}
+/* Such a backend takes the whole program, imports the weights and has buffers. KOPI_E_BACKEND names what it lacks.
+ * [load] */
 kopi_status kopi__device_check(const struct kopi_instance *i, kopi_error *err);
 
 /* what: for the message. [load] */
-kopi_status kopi__device_alloc(struct kopi_instance *i, uint64_t bytes, const char *what, void **handle, kopi_error *err);
+kopi_status kopi__device_alloc(struct kopi_instance *i, uint64_t bytes, const char *what, void **handle,
+                               kopi_error *err);
 void kopi__device_free(struct kopi_instance *i, void *handle); /* NULL allowed */
 /* Within one buffer. Between two runs. */
-kopi_status kopi__device_copy(struct kopi_instance *i, void *handle, uint64_t dst, uint64_t src, uint64_t n, const char *what,
-                              kopi_error *err);
+kopi_status kopi__device_copy(struct kopi_instance *i, void *handle, uint64_t dst, uint64_t src, uint64_t n,
+                              const char *what, kopi_error *err);
 
 /* Buffers for the rows of a run's outputs; they grow as larger steps come. [one thread at a time] */
 struct kopi_outputs;

@@ -19,7 +19,8 @@
 static const char *bad_header(const Elf64_Ehdr *h)
 {
     if (memcmp(h->e_ident, ELFMAG, SELFMAG)) return "is not a shared library";
-    if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB) return "is for another kind of machine";
+    if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB)
+        return "is for another kind of machine";
 #ifdef MACHINE
     if (h->e_machine != MACHINE) return "is for another kind of machine";
 #endif
@@ -33,7 +34,8 @@ static const char *bad_segments(int fd, const Elf64_Ehdr *h, uint64_t size)
     for (uint64_t i = 0; i < h->e_phnum; i++) {
         Elf64_Phdr p;
         uint64_t at, end;
-        if (!kopi__add(h->e_phoff, i * sizeof p, &at) || at > size || pread(fd, &p, sizeof p, (off_t)at) != sizeof p) return "is cut off";
+        if (!kopi__add(h->e_phoff, i * sizeof p, &at) || at > size || pread(fd, &p, sizeof p, (off_t)at) != sizeof p)
+            return "is cut off";
         if (p.p_type == PT_LOAD && (!kopi__add(p.p_offset, p.p_filesz, &end) || end > size)) return "is cut off";
     }
     return NULL;

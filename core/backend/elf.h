@@ -4,8 +4,8 @@
 
 #include <kopi/kopi.h>
 
-/* dlopen maps what the program headers say without looking at the file's length: a cut file would end the process by SIGBUS.
- * KOPI_E_BACKEND: "path: what is wrong". */
+/* dlopen maps what the program headers say without looking at the file's length: a cut file would end the process by
+ * SIGBUS. KOPI_E_BACKEND: "path: what is wrong". */
 kopi_status kopi__elf_check(const char *path, kopi_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- assignment ------------------------------------------------------------------------------------------------------ */
+/* ---- assignment -------------------------------------------------------------------------------------------------- */
 
 static bool is_kv_op(const kopi_op *op) { return op->op == KOPI_OP_KV_WRITE || op->op == KOPI_OP_ATTN; }
 
@@ -20,7 +20,8 @@ static bool main_takes_all_kv(struct kopi_exec *x)
 {
     const kopi_kernel *k;
     for (uint32_t i = 0; i < x->p->p.n_ops; i++)
-        if (is_kv_op(&x->p->ops[i]) && kopi__instance_how(x->main, &x->p->p, &x->p->ops[i], &k) == KOPI_HOW_NOT) return false;
+        if (is_kv_op(&x->p->ops[i]) && kopi__instance_how(x->main, &x->p->p, &x->p->ops[i], &k) == KOPI_HOW_NOT)
+            return false;
     return true;
 }
 
@@ -63,7 +64,7 @@ static kopi_status assign(struct kopi_exec *x, kopi_error *err)
     return s;
 }
 
-/* ---- segments and memory --------------------------------------------------------------------------------------------- */
+/* ---- segments and memory ----------------------------------------------------------------------------------------- */
 
 static kopi_status split(struct kopi_exec *x, kopi_error *err)
 {
@@ -92,7 +93,8 @@ static kopi_status alloc_kernel_memory(struct kopi_exec *x, kopi_error *err)
     x->threads = x->main->threads;
     for (uint32_t i = 0; i < p->n_ops; i++) {
         const struct kopi_exec_call *c = &x->calls[i];
-        uint64_t need = c->kernel && c->kernel->scratch ? c->kernel->scratch(c->who->be, p, &x->p->ops[i], x->threads) : 0;
+        uint64_t need =
+            c->kernel && c->kernel->scratch ? c->kernel->scratch(c->who->be, p, &x->p->ops[i], x->threads) : 0;
         if (need > x->scratch_size) x->scratch_size = need;
     }
     uint64_t all;
@@ -154,7 +156,8 @@ static kopi_status prepare(struct kopi_exec *x, kopi_error *err)
     return KOPI_OK;
 }
 
-static kopi_status import(struct kopi_exec *x, const struct kopi_gguf *g, int (*progress)(void *, float), void *ctx, kopi_error *err)
+static kopi_status import(struct kopi_exec *x, const struct kopi_gguf *g, int (*progress)(void *, float), void *ctx,
+                          kopi_error *err)
 {
     bool *mine = kopi__calloc(x->p->p.n_ops, sizeof *mine);
     if (!mine) return kopi__nomem(err, "weights");
@@ -166,8 +169,8 @@ static kopi_status import(struct kopi_exec *x, const struct kopi_gguf *g, int (*
 }
 
 kopi_status kopi__exec_new(struct kopi_instance *main, struct kopi_instance *fallback, struct kopi__program *p,
-                           const struct kopi_gguf *g, int (*progress)(void *ctx, float share), void *ctx, struct kopi_exec **out,
-                           kopi_error *err)
+                           const struct kopi_gguf *g, int (*progress)(void *ctx, float share), void *ctx,
+                           struct kopi_exec **out, kopi_error *err)
 {
     struct kopi_exec *x = kopi__calloc(1, sizeof *x);
     *out = NULL;
@@ -206,7 +209,7 @@ void kopi__exec_free(struct kopi_exec *x)
     kopi__free(x);
 }
 
-/* ---- what it says of itself, and pages ---------------------------------------------------------------------------- */
+/* ---- what it says of itself, and pages --------------------------------------------------------------------------- */
 
 kopi_status kopi__exec_copy_page(struct kopi_exec *x, uint32_t group, int32_t dst, int32_t src, kopi_error *err)
 {

@@ -1,5 +1,5 @@
-/* core/backend/exec.h - who computes what: operations assigned to a backend or the fallback, weights imported, plans prepared,
- * steps executed. The core's executor for kernels-only backends lives behind it as well. */
+/* core/backend/exec.h - who computes what: operations assigned to a backend or the fallback, weights imported, plans
+ * prepared, steps executed. The core's executor for kernels-only backends lives behind it as well. */
 #ifndef KOPI_CORE_BACKEND_EXEC_H
 #define KOPI_CORE_BACKEND_EXEC_H
 
@@ -8,9 +8,10 @@
 
 struct kopi_exec;
 
-/* Assigns every operation of p to `main` or, where it lacks it, to `fallback` (NULL: refused with the list of missing (op,
- * type)); imports the weights (pages of repacked ones are given back); prepares plans. Takes neither instance: both must
- * outlive the exec. progress (may be NULL) is told the share of weights done, and cancels by returning non-zero. */
+/* Assigns every operation of p to `main` or, where it lacks it, to `fallback` (NULL: refused with the list of missing
+ * (op, type)); imports the weights (pages of repacked ones are given back); prepares plans. Takes neither instance:
+ * both must outlive the exec. progress (may be NULL) is told the share of weights done, and cancels by returning
+ * non-zero. */
 kopi_status kopi__exec_new(struct kopi_instance *main, struct kopi_instance *fallback, struct kopi__program *p,
                            const struct kopi_gguf *g, int (*progress)(void *ctx, float share), void *ctx,
                            struct kopi_exec **out, kopi_error *err);

@@ -1,4 +1,5 @@
-/* One step: segments of kernels, walked by all workers, and of plans, which their backend executes; declared in exec.h. */
+/* One step: segments of kernels, walked by all workers, and of plans, which their backend executes; declared in exec.h.
+ */
 #include "backend/exec_state.h"
 
 #include "backend/assign.h"
@@ -18,7 +19,8 @@ static void resolve(struct kopi_exec *x, const kopi_run *run)
 {
     for (uint32_t i = 0; i < x->p->p.n_tensors; i++) {
         const kopi_tensor *t = &x->p->tensors[i];
-        x->data[i] = t->kind == KOPI_KIND_OUTPUT ? (t->group < run->n_out ? kopi_output_at(run, t->group)->host : NULL) : t->data;
+        x->data[i] = t->kind == KOPI_KIND_OUTPUT ? (t->group < run->n_out ? kopi_output_at(run, t->group)->host : NULL)
+                                                 : t->data;
     }
 }
 
@@ -55,7 +57,8 @@ static kopi_status walk(void *arg, uint32_t ith, uint32_t nth, kopi_team *team)
     return s;
 }
 
-static kopi_status run_kernels(struct kopi_exec *x, const struct kopi_exec_segment *s, const kopi_run *run, kopi_error *err)
+static kopi_status run_kernels(struct kopi_exec *x, const struct kopi_exec_segment *s, const kopi_run *run,
+                               kopi_error *err)
 {
     struct region r = {x, s, run};
     struct kopi_guard guard;
@@ -71,11 +74,13 @@ static void trace_plan(struct kopi_exec *x, const struct kopi_exec_segment *s, u
 {
     uint32_t *ops = kopi__calloc(s->n, sizeof *ops);
     for (uint32_t i = 0; ops && i < s->n; i++) ops[i] = s->first + i;
-    for (unsigned w = 0; ops && w < kopi__exec_workers(x); w++) kopi__trace_span(x->main->trace, w, begin, end, ops, s->n);
+    for (unsigned w = 0; ops && w < kopi__exec_workers(x); w++)
+        kopi__trace_span(x->main->trace, w, begin, end, ops, s->n);
     kopi__free(ops);
 }
 
-static kopi_status run_plan(struct kopi_exec *x, const struct kopi_exec_segment *s, const kopi_run *run, kopi_error *err)
+static kopi_status run_plan(struct kopi_exec *x, const struct kopi_exec_segment *s, const kopi_run *run,
+                            kopi_error *err)
 {
     const struct kopi_trace *t = x->main->trace;
     uint64_t n_spans = t ? kopi__trace_n_spans(t) : 0, begin = t ? kopi__now_ns() : 0;
@@ -96,7 +101,8 @@ static kopi_status run_segments(struct kopi_exec *x, const kopi_run *run, kopi_e
     if (x->data) resolve(x, run);
     if (x->outputs) s = kopi__outputs_place(x->outputs, run, &theirs, err);
     for (uint32_t i = 0; i < x->n_segments && s == KOPI_OK; i++)
-        s = kopi__exec_is_plan(x, &x->segments[i]) ? run_plan(x, &x->segments[i], theirs, err) : run_kernels(x, &x->segments[i], theirs, err);
+        s = kopi__exec_is_plan(x, &x->segments[i]) ? run_plan(x, &x->segments[i], theirs, err)
+                                                   : run_kernels(x, &x->segments[i], theirs, err);
     return s == KOPI_OK && x->outputs ? kopi__outputs_read(x->outputs, run, err) : s;
 }
 

@@ -33,6 +33,9 @@ struct kopi_exec {
     struct kopi_outputs *outputs; /* of a device that the host can't see into; else NULL */
 };
 
-static inline bool kopi__exec_is_plan(const struct kopi_exec *x, const struct kopi_exec_segment *s) { return !x->calls[s->first].kernel; }
+static inline bool kopi__exec_is_plan(const struct kopi_exec *x, const struct kopi_exec_segment *s)
+{
+    return !x->calls[s->first].kernel;
+}
 
 #endif

@@ -25,13 +25,23 @@ static void collect_uses(const struct kopi__program *b, const bool *mine, struct
 }
 
 /* One weight for the roles that the backend's operations have for it. */
-struct import { const struct kopi_gguf *file; const struct kopi_gguf_tensor *source; kopi_tensor *tensor; struct uses uses; };
+struct import {
+    const struct kopi_gguf *file;
+    const struct kopi_gguf_tensor *source;
+    kopi_tensor *tensor;
+    struct uses uses;
+};
 
 static kopi_status call_import(struct kopi_instance *i, const struct import *m, kopi_weight_out *out, kopi_error *err)
 {
     const kopi_tensor *t = m->tensor;
-    kopi_weight w = {.struct_size = sizeof w, .dtype = t->dtype, .roles = m->uses.mine, .n_dims = t->n_dims, .name = t->name,
-                     .data = t->data, .size = m->source->size};
+    kopi_weight w = {.struct_size = sizeof w,
+                     .dtype = t->dtype,
+                     .roles = m->uses.mine,
+                     .n_dims = t->n_dims,
+                     .name = t->name,
+                     .data = t->data,
+                     .size = m->source->size};
     for (int k = 0; k < 4; k++) {
         w.ne[k] = t->dim[k].n;
         w.nb[k] = t->nb[k];
@@ -53,14 +63,18 @@ static kopi_status import_one(struct kopi_instance *i, const struct import *m, k
     i->source = NULL;
     if (s != KOPI_OK) return s;
     if (out->mode > KOPI_WEIGHT_REPACKED || (out->mode != KOPI_WEIGHT_REF && !out->handle))
-        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: weight %s: answered mode %u without a handle", backend, name, out->mode);
+        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: weight %s: answered mode %u without a handle", backend,
+                          name, out->mode);
     m->tensor->handle = out->handle;
     bool whole = out->mode != KOPI_WEIGHT_REF && !(m->uses.mine & ~out->roles);
     if (source.released && !whole)
-        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: weight %s: gave back its source, but has no copy for all its uses", backend, name);
-    if (kopi__device_is_apart(i) && !whole)
-        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: weight %s: not taken for all its uses, and its device can't see the file", backend,
+        return kopi__fail(err, KOPI_E_BACKEND,
+                          "backend %s: weight %s: gave back its source, but has no copy for all its uses", backend,
                           name);
+    if (kopi__device_is_apart(i) && !whole)
+        return kopi__fail(err, KOPI_E_BACKEND,
+                          "backend %s: weight %s: not taken for all its uses, and its device can't see the file",
+                          backend, name);
     if (whole && !m->uses.others) {
         m->tensor->data = NULL;
         kopi__gguf_drop(m->file, m->source, m->source->data, m->source->size);
@@ -76,8 +90,9 @@ static uint64_t total_bytes(const struct kopi__program *b)
     return n ? n : 1;
 }
 
-static kopi_status import_all(struct kopi_instance *i, struct kopi__program *b, const struct uses *uses, const struct kopi_gguf *g,
-                              int (*progress)(void *, float), void *ctx, uint64_t *bytes, kopi_error *err)
+static kopi_status import_all(struct kopi_instance *i, struct kopi__program *b, const struct uses *uses,
+                              const struct kopi_gguf *g, int (*progress)(void *, float), void *ctx, uint64_t *bytes,
+                              kopi_error *err)
 {
     uint64_t total = total_bytes(b), done = 0;
     for (uint32_t t = 0; t < b->p.n_tensors; t++) {
@@ -91,13 +106,15 @@ static kopi_status import_all(struct kopi_instance *i, struct kopi__program *b, 
             if (out.mode != KOPI_WEIGHT_REF) *bytes += out.bytes;
         }
         done += source->size;
-        if (progress && progress(ctx, (float)done / (float)total)) return kopi__fail(err, KOPI_E_CANCELLED, "loading was cancelled");
+        if (progress && progress(ctx, (float)done / (float)total))
+            return kopi__fail(err, KOPI_E_CANCELLED, "loading was cancelled");
     }
     return KOPI_OK;
 }
 
-kopi_status kopi__import_weights(struct kopi_instance *i, struct kopi__program *b, const bool *mine, const struct kopi_gguf *g,
-                                 int (*progress)(void *ctx, float share), void *ctx, uint64_t *bytes, kopi_error *err)
+kopi_status kopi__import_weights(struct kopi_instance *i, struct kopi__program *b, const bool *mine,
+                                 const struct kopi_gguf *g, int (*progress)(void *ctx, float share), void *ctx,
+                                 uint64_t *bytes, kopi_error *err)
 {
     struct uses *uses = kopi__calloc(b->p.n_tensors, sizeof *uses);
     *bytes = 0;

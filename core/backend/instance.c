@@ -26,7 +26,7 @@ struct state {
 
 static const char *name_of(const struct state *s) { return s->pub.plugin->desc.name; }
 
-/* ---- the host's services --------------------------------------------------------------------------------------------- */
+/* ---- the host's services ----------------------------------------------------------------------------------------- */
 
 static void host_log(void *ctx, int32_t level, const char *utf8)
 {
@@ -115,14 +115,17 @@ static const void *host_extension(void *ctx, const char *id)
 {
     static const kopi_ext_trace trace = {sizeof trace, 0, trace_on, trace_now, trace_span};
     static const kopi_ext_release release = {sizeof release, 0, release_bytes};
-    static const struct { const char *id; const void *table; } offered[] = {{KOPI_EXT_TRACE, &trace}, {KOPI_EXT_RELEASE, &release}};
+    static const struct {
+        const char *id;
+        const void *table;
+    } offered[] = {{KOPI_EXT_TRACE, &trace}, {KOPI_EXT_RELEASE, &release}};
     (void)ctx;
     for (size_t n = 0; id && n < sizeof offered / sizeof *offered; n++)
         if (!strcmp(id, offered[n].id)) return offered[n].table;
     return NULL;
 }
 
-/* ---- guard ----------------------------------------------------------------------------------------------------------- */
+/* ---- guard ------------------------------------------------------------------------------------------------------- */
 
 void kopi__guard_enter(struct kopi_guard *g)
 {
@@ -139,20 +142,22 @@ void kopi__guard_check(struct kopi_instance *i, const char *what)
         kopi__log(KOPI_LOG_WARN, "backend %s changed the floating-point state in %s; undone", name_of(s), what);
 }
 
-kopi_status kopi__guard_leave(struct kopi_guard *g, struct kopi_instance *i, const char *what, kopi_status status, kopi_error *err)
+kopi_status kopi__guard_leave(struct kopi_guard *g, struct kopi_instance *i, const char *what, kopi_status status,
+                              kopi_error *err)
 {
     struct state *s = (struct state *)i;
     kopi__guard_check(i, what);
     kopi__fp_set(g->fp);
     if (status != KOPI_OK) {
         if (status > 0) status = KOPI_E_INTERNAL;
-        kopi__fail(err, status, "backend %s: %s: %s", name_of(s), what, s->text[0] ? s->text : kopi_status_name(status));
+        kopi__fail(err, status, "backend %s: %s: %s", name_of(s), what,
+                   s->text[0] ? s->text : kopi_status_name(status));
     }
     s->text[0] = 0;
     return status;
 }
 
-/* ---- create ---------------------------------------------------------------------------------------------------------- */
+/* ---- create ------------------------------------------------------------------------------------------------------ */
 
 static kopi_status probe(struct state *s, uint32_t index, kopi_error *err)
 {
@@ -164,13 +169,15 @@ static kopi_status probe(struct state *s, uint32_t index, kopi_error *err)
     bool none = r == KOPI_E_RANGE;
     r = kopi__guard_leave(&g, &s->pub, "device", r, err);
     d->name[sizeof d->name - 1] = d->detail[sizeof d->detail - 1] = 0;
-    if (none && !index) return kopi__fail(err, KOPI_E_BACKEND, "backend %s: finds no device on this machine", name_of(s));
+    if (none && !index)
+        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: finds no device on this machine", name_of(s));
     if (r != KOPI_OK) return r;
     if (d->struct_size > sizeof *d)
-        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: its device has %u bytes, kopi gave %zu", name_of(s), d->struct_size, sizeof *d);
+        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: its device has %u bytes, kopi gave %zu", name_of(s),
+                          d->struct_size, sizeof *d);
     if (d->align & (d->align - 1) || d->align > MAX_ALIGN)
-        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: device alignment %u is not a power of two up to %d", name_of(s), d->align,
-                          MAX_ALIGN);
+        return kopi__fail(err, KOPI_E_BACKEND, "backend %s: device alignment %u is not a power of two up to %d",
+                          name_of(s), d->align, MAX_ALIGN);
     return KOPI_OK;
 }
 
@@ -188,8 +195,9 @@ kopi_status kopi__instance_new(const struct kopi_plugin_handle *p, uint32_t inde
     unsigned team = kopi__team_size(env->team);
     i->threads = env->threads ? env->threads : p->ops.flags & KOPI_BF_ONE_THREAD ? 1 : team;
     if (i->threads > team) i->threads = team;
-    i->host = (kopi_host){sizeof i->host, KOPI_ABI_MINOR, s, host_log, host_fail, host_alloc, host_free, host_account, host_team,
-                          host_team_size, kopi__team_barrier, host_cancelled, host_option, host_extension};
+    i->host = (kopi_host){sizeof i->host, KOPI_ABI_MINOR, s,         host_log,       host_fail,          host_alloc,
+                          host_free,      host_account,   host_team, host_team_size, kopi__team_barrier, host_cancelled,
+                          host_option,    host_extension};
     kopi_status r = probe(s, index, err);
     if (r == KOPI_OK) r = kopi__device_check(i, err);
     if (r == KOPI_OK) {

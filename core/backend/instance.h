@@ -1,4 +1,5 @@
-/* core/backend/instance.h - one created backend: the plugin's tables normalised into our own structs, its host, its state. */
+/* core/backend/instance.h - one created backend: the plugin's tables normalised into our own structs, its host, its
+ * state. */
 #ifndef KOPI_CORE_BACKEND_INSTANCE_H
 #define KOPI_CORE_BACKEND_INSTANCE_H
 
@@ -50,7 +51,8 @@ void kopi__guard_check(struct kopi_instance *i, const char *what); /* state only
 kopi_status kopi__guard_leave(struct kopi_guard *g, struct kopi_instance *i, const char *what, kopi_status status,
                               kopi_error *err);
 
-/* Kernel row of i for an operation of p, or NULL; a_type 0 or the program's own. Only rows; `supports` is asked by the caller. */
+/* Kernel row of i for an operation of p, or NULL; a_type 0 or the program's own. Only rows; `supports` is asked by the
+ * caller. */
 const kopi_kernel *kopi__instance_kernel(const struct kopi_instance *i, uint32_t op, uint32_t version, uint32_t w_type,
                                          uint32_t a_type);
 

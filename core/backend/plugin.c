@@ -13,7 +13,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Plugins stay loaded for the life of the process: threads, thread-locals and atexit handlers of a library cannot be undone. */
+/* Plugins stay loaded for the life of the process: threads, thread-locals and atexit handlers of a library cannot be
+ * undone. */
 struct loaded {
     struct kopi_plugin_handle handle;
     dev_t dev;
@@ -34,7 +35,8 @@ static entry_fn find_entry(void *dl, const char *path, kopi_error *err)
     Dl_info info;
     const ElfW(Sym) *elf = NULL;
     bool known = sym && dladdr1(sym, &info, (void **)&elf, RTLD_DL_SYMENT) && !dlinfo(dl, RTLD_DI_LINKMAP, &map);
-    if (!sym || (known && (ElfW(Addr))info.dli_fbase != map->l_addr)) { /* dlsym looks into what it is linked with, too */
+    if (!sym ||
+        (known && (ElfW(Addr))info.dli_fbase != map->l_addr)) { /* dlsym looks into what it is linked with, too */
         kopi__fail(err, KOPI_E_BACKEND, "%s: does not export kopi_plugin_v1: it is no kopi backend", path);
         return NULL;
     }
@@ -59,7 +61,8 @@ static void restore_fp(uint64_t fp, const char *path)
 {
     if (kopi__fp_get() == fp) return;
     kopi__fp_set(fp);
-    kopi__log(KOPI_LOG_WARN, "%s: loading it changed the floating-point state (linked with -ffast-math?); undone", path);
+    kopi__log(KOPI_LOG_WARN, "%s: loading it changed the floating-point state (linked with -ffast-math?); undone",
+              path);
 }
 
 /* Opens the library and fills the handle; what it has got is left to the caller, also after a failure. */
@@ -106,7 +109,8 @@ static kopi_status load(const struct kopi_plugin_file *f, const struct kopi_plug
     return KOPI_OK;
 }
 
-kopi_status kopi__plugin_load(const struct kopi_plugin_search *s, const struct kopi_plugin_handle **out, kopi_error *err)
+kopi_status kopi__plugin_load(const struct kopi_plugin_search *s, const struct kopi_plugin_handle **out,
+                              kopi_error *err)
 {
     struct kopi_plugin_file f;
     *out = NULL;
@@ -116,7 +120,8 @@ kopi_status kopi__plugin_load(const struct kopi_plugin_search *s, const struct k
     status = load(&f, out, err);
     pthread_mutex_unlock(&lock);
     if (status == KOPI_OK && s->name && !s->path && strcmp((*out)->desc.name, s->name))
-        status = kopi__fail(err, KOPI_E_BACKEND, "%s: calls itself \"%s\", not \"%s\"", f.path, (*out)->desc.name, s->name);
+        status =
+            kopi__fail(err, KOPI_E_BACKEND, "%s: calls itself \"%s\", not \"%s\"", f.path, (*out)->desc.name, s->name);
     kopi__free(f.path);
     return status;
 }

@@ -30,9 +30,11 @@ static inline const kopi_kernel *kopi__kernel_at(const kopi_backend_ops *o, uint
 
 /* Order: cli_dirs, dirs, KOPI_PLUGIN_PATH (secure_getenv, colon-separated), the installed directory. Never the working
  * directory. KOPI_E_BACKEND lists every path tried and why it was refused. */
-kopi_status kopi__plugin_load(const struct kopi_plugin_search *s, const struct kopi_plugin_handle **out, kopi_error *err);
+kopi_status kopi__plugin_load(const struct kopi_plugin_search *s, const struct kopi_plugin_handle **out,
+                              kopi_error *err);
 
 /* Candidate files of a directory list, for `kopi backends`: calls fn for each kopi-*.so without loading it. */
-void kopi__plugin_each(const struct kopi_plugin_search *s, void (*fn)(void *ctx, const char *name, const char *path), void *ctx);
+void kopi__plugin_each(const struct kopi_plugin_search *s, void (*fn)(void *ctx, const char *name, const char *path),
+                       void *ctx);
 
 #endif

@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Trusted: given on the command line or as an explicit path, so that a build tree can run; then owner and mode only warn. */
+/* Trusted: given on the command line or as an explicit path, so that a build tree can run; then owner and mode only
+ * warn. */
 typedef kopi_status (*visit_fn)(void *ctx, const char *dir, bool trusted);
 
 static kopi_status each_in_list(const char *const *dirs, bool trusted, visit_fn visit, void *ctx)
@@ -28,7 +29,8 @@ static kopi_status each_in_path(const char *list, visit_fn visit, void *ctx)
 {
     kopi_status s = KOPI_E_RANGE;
     char *copy = kopi__strdup(list), *save = NULL;
-    for (char *dir = copy ? strtok_r(copy, ":", &save) : NULL; dir && s == KOPI_E_RANGE; dir = strtok_r(NULL, ":", &save))
+    for (char *dir = copy ? strtok_r(copy, ":", &save) : NULL; dir && s == KOPI_E_RANGE;
+         dir = strtok_r(NULL, ":", &save))
         s = visit(ctx, dir, false);
     kopi__free(copy);
     return s;
@@ -66,17 +68,20 @@ static kopi_status check_rights(const char *path, const struct stat *file, bool 
     kopi__free(copy);
     if (!why) return KOPI_OK;
     if (!trusted)
-        return kopi__fail(err, KOPI_E_BACKEND, "%s: refused: %s %s; fix its owner and mode, or name it with --plugin-dir", path, what, why);
+        return kopi__fail(err, KOPI_E_BACKEND,
+                          "%s: refused: %s %s; fix its owner and mode, or name it with --plugin-dir", path, what, why);
     kopi__log(KOPI_LOG_WARN, "%s: %s %s", path, what, why);
     return KOPI_OK;
 }
 
-static kopi_status check_file(const struct kopi_plugin_search *s, const char *path, bool trusted, struct kopi_plugin_file *out,
-                              kopi_error *err)
+static kopi_status check_file(const struct kopi_plugin_search *s, const char *path, bool trusted,
+                              struct kopi_plugin_file *out, kopi_error *err)
 {
     struct stat st;
     char hex[65];
-    if (stat(path, &st)) return kopi__fail(err, errno == ENOENT || errno == ENOTDIR ? KOPI_E_RANGE : KOPI_E_BACKEND, "%s: %s", path, strerror(errno));
+    if (stat(path, &st))
+        return kopi__fail(err, errno == ENOENT || errno == ENOTDIR ? KOPI_E_RANGE : KOPI_E_BACKEND, "%s: %s", path,
+                          strerror(errno));
     if (!S_ISREG(st.st_mode)) return kopi__fail(err, KOPI_E_BACKEND, "%s: is not a regular file", path);
     if (access(path, R_OK)) return kopi__fail(err, KOPI_E_BACKEND, "%s: %s", path, strerror(errno));
     kopi_status r = check_rights(path, &st, trusted, err);
@@ -128,22 +133,24 @@ kopi_status kopi__plugin_find(const struct kopi_plugin_search *s, struct kopi_pl
 {
     *out = (struct kopi_plugin_file){0};
     if (s->path) {
-        if (!strchr(s->path, '/')) return kopi__fail(err, KOPI_E_BACKEND, "backend.path \"%s\" must be a path with a slash", s->path);
+        if (!strchr(s->path, '/'))
+            return kopi__fail(err, KOPI_E_BACKEND, "backend.path \"%s\" must be a path with a slash", s->path);
         kopi_status r = check_file(s, s->path, true, out, err);
         return r == KOPI_E_RANGE ? kopi__fail(err, KOPI_E_BACKEND, "%s: no such file", s->path) : r;
     }
     if (!s->name || !kopi__plugin_name_ok(s->name))
-        return kopi__fail(err, KOPI_E_BACKEND, "backend name \"%s\" is not made of 1 to 32 of a-z 0-9 _ -", s->name ? s->name : "");
+        return kopi__fail(err, KOPI_E_BACKEND, "backend name \"%s\" is not made of 1 to 32 of a-z 0-9 _ -",
+                          s->name ? s->name : "");
     struct find f = {s, out, err, KOPI_BUF_INIT};
     kopi_status r = each_dir(s, try_dir, &f);
     if (r == KOPI_E_RANGE)
-        r = kopi__fail(err, KOPI_E_BACKEND, "backend \"%s\" was not found; tried %s; see kopi backends, --plugin-dir", s->name,
-                       f.tried.data ? f.tried.data : "nothing");
+        r = kopi__fail(err, KOPI_E_BACKEND, "backend \"%s\" was not found; tried %s; see kopi backends, --plugin-dir",
+                       s->name, f.tried.data ? f.tried.data : "nothing");
     kopi__buf_free(&f.tried);
     return r;
 }
 
-/* ---- listing --------------------------------------------------------------------------------------------------------- */
+/* ---- listing ----------------------------------------------------------------------------------------------------- */
 
 struct each { void (*fn)(void *ctx, const char *name, const char *path); void *ctx; };
 
@@ -169,7 +176,8 @@ static kopi_status list_dir(void *ctx, const char *dir, bool trusted)
     return KOPI_E_RANGE; /* go on */
 }
 
-void kopi__plugin_each(const struct kopi_plugin_search *s, void (*fn)(void *ctx, const char *name, const char *path), void *ctx)
+void kopi__plugin_each(const struct kopi_plugin_search *s, void (*fn)(void *ctx, const char *name, const char *path),
+                       void *ctx)
 {
     struct each e = {fn, ctx};
     each_dir(s, list_dir, &e);

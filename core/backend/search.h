@@ -11,8 +11,8 @@ struct kopi_plugin_file {
     ino_t ino;
 };
 
-/* The first candidate that exists; if it is refused (not a regular file, wrong owner or mode, wrong SHA-256) the search ends
- * there: a planted file must not be skipped over in silence. KOPI_E_BACKEND names every path tried and why. */
+/* The first candidate that exists; if it is refused (not a regular file, wrong owner or mode, wrong SHA-256) the search
+ * ends there: a planted file must not be skipped over in silence. KOPI_E_BACKEND names every path tried and why. */
 kopi_status kopi__plugin_find(const struct kopi_plugin_search *s, struct kopi_plugin_file *out, kopi_error *err);
 
 bool kopi__plugin_name_ok(const char *name); /* [a-z0-9_-]{1,32} */

@@ -51,7 +51,8 @@ struct kopi_trace {
     struct kopi_trace_spans *result_spans;
 };
 
-kopi_status kopi__trace_new(const kopi_program *p, unsigned workers, bool keep_spans, struct kopi_trace **out, kopi_error *err)
+kopi_status kopi__trace_new(const kopi_program *p, unsigned workers, bool keep_spans, struct kopi_trace **out,
+                            kopi_error *err)
 {
     struct kopi_trace *t = kopi__calloc(1, sizeof *t);
     *out = NULL;
@@ -97,7 +98,7 @@ void kopi__trace_free(struct kopi_trace *t)
     kopi__free(t);
 }
 
-/* ---- recording ----------------------------------------------------------------------------------------------------- */
+/* ---- recording --------------------------------------------------------------------------------------------------- */
 
 static struct group *find_group(struct kopi_trace *t, const uint32_t *ops, uint32_t n)
 {
@@ -201,7 +202,7 @@ void kopi__trace_step_end(struct kopi_trace *t, const kopi_run *run)
             if (s->last_step == t->n_steps) add_call(t, s->group, run);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static bool is_complete(const struct kopi_trace *t)
 {

@@ -8,8 +8,10 @@
 
 struct kopi_trace;
 
-/* For `workers` >= 1 workers. keep_spans: single spans too, up to a bound per worker; else only their sums. p must outlive it. */
-kopi_status kopi__trace_new(const kopi_program *p, unsigned workers, bool keep_spans, struct kopi_trace **out, kopi_error *err);
+/* For `workers` >= 1 workers. keep_spans: single spans too, up to a bound per worker; else only their sums. p must
+ * outlive it. */
+kopi_status kopi__trace_new(const kopi_program *p, unsigned workers, bool keep_spans, struct kopi_trace **out,
+                            kopi_error *err);
 void kopi__trace_free(struct kopi_trace *t); /* NULL allowed */
 
 /* Around a step. [one thread at a time] */
@@ -18,7 +20,8 @@ void kopi__trace_step_end(struct kopi_trace *t, const kopi_run *run);
 
 /* Worker ith was busy from begin to end with ops[n]. Other workers may record at the same time. A memory failure is
  * remembered for kopi__trace_read; a span of a worker that isn't there is left out. [worker] */
-void kopi__trace_span(struct kopi_trace *t, uint32_t ith, uint64_t begin, uint64_t end, const uint32_t *ops, uint32_t n);
+void kopi__trace_span(struct kopi_trace *t, uint32_t ith, uint64_t begin, uint64_t end, const uint32_t *ops,
+                      uint32_t n);
 /* Spans so far, of all workers. Between steps or regions only. */
 uint64_t kopi__trace_n_spans(const struct kopi_trace *t);
 

@@ -20,6 +20,7 @@ bool kopi__buf_char(struct kopi_buf *b, char c);
 bool kopi__buf_fmt(struct kopi_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void kopi__buf_clear(struct kopi_buf *b); /* len = 0, keeps the memory */
 void kopi__buf_free(struct kopi_buf *b);
-char *kopi__buf_take(struct kopi_buf *b); /* the string, owned by the caller (kopi__free); NULL if failed; b is empty after */
+char *
+kopi__buf_take(struct kopi_buf *b); /* the string, owned by the caller (kopi__free); NULL if failed; b is empty after */
 
 #endif

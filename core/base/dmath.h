@@ -1,5 +1,5 @@
-/* core/base/dmath.h - ln, exp, sin and cos in double, written out so that tables made at load have the same bits on every
- * machine and C library. Absolute error under 1e-15 in the stated ranges. [any] */
+/* core/base/dmath.h - ln, exp, sin and cos in double, written out so that tables made at load have the same bits on
+ * every machine and C library. Absolute error under 1e-15 in the stated ranges. [any] */
 #ifndef KOPI_CORE_BASE_DMATH_H
 #define KOPI_CORE_BASE_DMATH_H
 

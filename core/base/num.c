@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The "C" locale for this thread while a number is read or written. Made once; NULL (memory short) leaves the caller's. */
+/* The "C" locale for this thread while a number is read or written. Made once; NULL (memory short) leaves the caller's.
+ */
 static locale_t c_locale(void)
 {
     static _Thread_local locale_t c;
@@ -86,7 +87,10 @@ static const char *shortest(double v, int max_digits, bool single, char *buf, si
 
 const char *kopi__format_f64(double v, char *buf, size_t n) { return shortest(v, 17, false, buf, n); }
 const char *kopi__format_f32(float v, char *buf, size_t n) { return shortest((double)v, 9, true, buf, n); }
-const char *kopi__format_fixed(double v, int precision, char *buf, size_t n) { return format(buf, n, "%.*f", precision, v); }
+const char *kopi__format_fixed(double v, int precision, char *buf, size_t n)
+{
+    return format(buf, n, "%.*f", precision, v);
+}
 
 const char *kopi__format_bytes(uint64_t v, char *buf, size_t n)
 {

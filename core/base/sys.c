@@ -38,9 +38,9 @@ static bool read_u64(const char *path, uint64_t *out)
 
 /* ---- control groups ---------------------------------------------------------------------------------------------- */
 
-/* Calls fn for this process's group of one hierarchy and each of its ancestors up to the mount point. controller: "" for
- * version 2, else a version 1 controller. In a container the path in /proc may be the host's: levels that don't exist are
- * skipped by fn's failing reads. */
+/* Calls fn for this process's group of one hierarchy and each of its ancestors up to the mount point. controller: ""
+ * for version 2, else a version 1 controller. In a container the path in /proc may be the host's: levels that don't
+ * exist are skipped by fn's failing reads. */
 static void each_cgroup(const char *controller, const char *mount, void (*fn)(const char *dir, void *ctx), void *ctx)
 {
     FILE *f = fopen("/proc/self/cgroup", "re");
@@ -106,9 +106,10 @@ static void memory_v1(const char *dir, void *ctx)
     memory_limit(dir, "memory.limit_in_bytes", "memory.usage_in_bytes", ctx);
 }
 
-/* ---- processors --------------------------------------------------------------------------------------------------- */
+/* ---- processors -------------------------------------------------------------------------------------------------- */
 
-/* Physical cores among the allowed CPUs: those whose first sibling has not been seen. 0 if the topology is not readable. */
+/* Physical cores among the allowed CPUs: those whose first sibling has not been seen. 0 if the topology is not
+ * readable. */
 static unsigned physical_cores(const cpu_set_t *set)
 {
     unsigned n = 0;
@@ -157,7 +158,7 @@ unsigned kopi__default_threads(char *why, unsigned why_size)
     return n;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t mem_available(void)
 {

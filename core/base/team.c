@@ -14,9 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* How long a waiter spins before it sleeps: longer than a wake-up takes (some 25 us), so that a team that has slept once doesn't
- * sleep at every barrier from then on; short enough to be invisible to others. With more workers than allowed CPUs waiters
- * sleep at once. */
+/* How long a waiter spins before it sleeps: longer than a wake-up takes (some 25 us), so that a team that has slept
+ * once doesn't sleep at every barrier from then on; short enough to be invisible to others. With more workers than
+ * allowed CPUs waiters sleep at once. */
 enum { SPIN_NS = 100000 };
 
 /* One running call. Lives on the stack of kopi__team_run. */
@@ -201,7 +201,8 @@ kopi_status kopi__team_run(struct kopi_team_pool *p, kopi_team_fn fn, void *arg,
     }
     run_rank(p, 0);
     if (nth > 1)
-        for (uint32_t left; (left = atomic_load_explicit(&p->left, memory_order_acquire));) wait_change(p, &p->left, left);
+        for (uint32_t left; (left = atomic_load_explicit(&p->left, memory_order_acquire));)
+            wait_change(p, &p->left, left);
     kopi_status status = KOPI_OK;
     for (uint32_t r = 0; r < nth && status == KOPI_OK; r++) status = p->ranks[r].status;
     kopi__fp_set(fp);

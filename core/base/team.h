@@ -7,8 +7,8 @@
 
 struct kopi_team_pool;
 
-/* n >= 1 workers, the calling thread of kopi__team_run included. Workers spin a few microseconds for the next call, then
- * sleep on a futex. */
+/* n >= 1 workers, the calling thread of kopi__team_run included. Workers spin a few microseconds for the next call,
+ * then sleep on a futex. */
 kopi_status kopi__team_new(unsigned n, struct kopi_team_pool **out, kopi_error *err);
 void kopi__team_free(struct kopi_team_pool *t); /* NULL allowed; no call may be running */
 unsigned kopi__team_size(const struct kopi_team_pool *t);

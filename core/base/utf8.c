@@ -12,7 +12,8 @@ static unsigned sequence_length(unsigned char c)
     return 0;
 }
 
-/* The second byte of these sequences has a narrower range: no overlong forms, surrogates or code points past U+10FFFF. */
+/* The second byte of these sequences has a narrower range: no overlong forms, surrogates or code points past U+10FFFF.
+ */
 static bool second_ok(unsigned char first, unsigned char c)
 {
     switch (first) {

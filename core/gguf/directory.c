@@ -42,8 +42,9 @@ static kopi_status unknown_type(const struct kopi_gguf_reader *r, const struct k
             return kopi__gguf_fail(r, "tensor \"%s\" has type %u (%s), which was removed from the format", t->name,
                                    t->dtype, removed[i].name);
     if (is_vendor(t->dtype))
-        return kopi__gguf_fail(r, "tensor \"%s\" has type %u (0x%08x), a type that a backend brings: choose that backend (-b NAME)",
-                               t->name, t->dtype, t->dtype);
+        return kopi__gguf_fail(
+            r, "tensor \"%s\" has type %u (0x%08x), a type that a backend brings: choose that backend (-b NAME)",
+            t->name, t->dtype, t->dtype);
     return kopi__gguf_fail(r, "tensor \"%s\" has type %u, which neither kopi nor the backend knows", t->name, t->dtype);
 }
 

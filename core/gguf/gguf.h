@@ -1,6 +1,7 @@
 /* core/gguf/gguf.h - GGUF reader: a bounded cursor over a read-only mapping gives metadata and the tensor directory.
  * Nothing in the file is trusted: every count, length and offset is checked before it is used (format specification:
- * ggml/docs/gguf.md). Versions 2 and 3, little endian, split files. The object is immutable after open: [any thread]. */
+ * ggml/docs/gguf.md). Versions 2 and 3, little endian, split files. The object is immutable after open: [any thread].
+ */
 #ifndef KOPI_CORE_GGUF_GGUF_H
 #define KOPI_CORE_GGUF_GGUF_H
 
@@ -18,8 +19,8 @@ struct kopi_gguf_str { const char *data; uint64_t len; };
 
 /* One metadata entry. For a scalar n is 1 and elem_type == type; for an array type is ARRAY and elem_type that of the
  * elements (nested arrays are refused at open). `value` points to the raw little-endian bytes of the value / first
- * element, possibly unaligned: use the accessors. A string is its 64-bit length and its bytes. Of a split model the first
- * part's entries come first; split.* and general.alignment of the other parts are left out. */
+ * element, possibly unaligned: use the accessors. A string is its 64-bit length and its bytes. Of a split model the
+ * first part's entries come first; split.* and general.alignment of the other parts are left out. */
 struct kopi_gguf_kv {
     struct kopi_gguf_str key;
     uint32_t type, elem_type;
@@ -44,7 +45,8 @@ struct kopi_gguf;
 
 enum {
     KOPI__GGUF_NO_MMAP = 1, /* read into private memory instead of mapping */
-    KOPI__GGUF_ANY_TYPE = 2 /* types of a backend's own that aren't in `dtypes` are taken too, without their sizes: to look at a file */
+    KOPI__GGUF_ANY_TYPE =
+        2 /* types of a backend's own that aren't in `dtypes` are taken too, without their sizes: to look at a file */
 };
 
 /* Opens a model; path may be any part of a split model (-00001-of-0000N.gguf), all parts are opened. `dtypes`: types
@@ -66,7 +68,8 @@ const struct kopi_gguf_kv *kopi__gguf_kv_at(const struct kopi_gguf *g, uint64_t 
 const struct kopi_gguf_kv *kopi__gguf_find(const struct kopi_gguf *g, const char *key); /* hash; NULL if absent */
 uint64_t kopi__gguf_n_tensors(const struct kopi_gguf *g);
 const struct kopi_gguf_tensor *kopi__gguf_tensor_at(const struct kopi_gguf *g, uint64_t i);
-const struct kopi_gguf_tensor *kopi__gguf_tensor(const struct kopi_gguf *g, const char *name); /* hash; NULL if absent */
+const struct kopi_gguf_tensor *kopi__gguf_tensor(const struct kopi_gguf *g,
+                                                 const char *name); /* hash; NULL if absent */
 
 /* Element i of a scalar (i = 0) or array entry. True if the element has a compatible type: any integer type whose value
  * fits (and not BOOL); F32 or F64 or integer for f64; BOOL; STRING. */
@@ -88,7 +91,8 @@ void kopi__gguf_drop(const struct kopi_gguf *g, const struct kopi_gguf_tensor *t
 void kopi__gguf_willneed(const struct kopi_gguf *g);
 
 /* Installs a SIGBUS handler that turns "the file was truncated or lost while mapped" into one line on stderr and exit
- * code 4; other SIGBUS keep their default action. For programs (the kopi command), never called by the library itself. */
+ * code 4; other SIGBUS keep their default action. For programs (the kopi command), never called by the library itself.
+ */
 void kopi__gguf_guard_sigbus(void);
 
 #endif

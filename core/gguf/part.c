@@ -13,7 +13,9 @@
 
 enum {
     PRIVATE_ALIGN = 64,
-    READ_AHEAD = 128 << 10 /* bytes; of a longer MADV_WILLNEED Linux reads only the read-ahead size of the disk, by default this */
+    READ_AHEAD =
+        128
+        << 10 /* bytes; of a longer MADV_WILLNEED Linux reads only the read-ahead size of the disk, by default this */
 };
 
 static kopi_status set_path(struct kopi_gguf_part *part, const char *path, kopi_error *err)

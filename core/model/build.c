@@ -21,7 +21,7 @@ struct builder {
     int32_t quantized_of, quantized[2]; /* A8_32, A8_256; -1: not made yet */
 };
 
-/* ---- tensors of the file ------------------------------------------------------------------------------------------- */
+/* ---- tensors of the file ----------------------------------------------------------------------------------------- */
 
 static const struct kopi_gguf_tensor *fail_tensor(struct builder *b, const char *name, const char *fmt, ...)
 {
@@ -42,7 +42,8 @@ static bool is_integer_or_double(uint32_t dtype)
            dtype == KOPI_DTYPE_F64;
 }
 
-/* Tensor of shape [ne0, ne1] (ne1 0: a vector, F32). NULL with a failure recorded if it is missing (and required) or wrong. */
+/* Tensor of shape [ne0, ne1] (ne1 0: a vector, F32). NULL with a failure recorded if it is missing (and required) or
+ * wrong. */
 static const struct kopi_gguf_tensor *find(struct builder *b, const char *name, int64_t ne0, int64_t ne1, bool required)
 {
     const struct kopi_gguf_tensor *t = kopi__gguf_tensor(b->g, name);
@@ -54,7 +55,8 @@ static const struct kopi_gguf_tensor *find(struct builder *b, const char *name, 
     if (t->n_dims != n_dims || t->ne[0] != ne0 || (ne1 && t->ne[1] != ne1))
         return fail_tensor(b, name, "is %s, expected %s", kopi__dims_text(t->ne, t->n_dims, have, sizeof have),
                            kopi__dims_text(ne, n_dims, want, sizeof want));
-    if (!ne1 && t->dtype != KOPI_DTYPE_F32) return fail_tensor(b, name, "has type %u, a norm or bias must be F32", t->dtype);
+    if (!ne1 && t->dtype != KOPI_DTYPE_F32)
+        return fail_tensor(b, name, "has type %u, a norm or bias must be F32", t->dtype);
     if (is_integer_or_double(t->dtype)) return fail_tensor(b, name, "has type %u, which is no weight type", t->dtype);
     return t;
 }
@@ -75,10 +77,10 @@ static const char *name_of(const struct builder *b, const char *part, const char
     return buf;
 }
 
-/* ---- one function per operation ------------------------------------------------------------------------------------ */
+/* ---- one function per operation ---------------------------------------------------------------------------------- */
 
 #define OP(b, op, in, out, params)                                                                                     \
-    kopi__program_op((b)->p, op, (b)->layer, in, sizeof(in) / sizeof *(in), out, sizeof(out) / sizeof *(out), params,   \
+    kopi__program_op((b)->p, op, (b)->layer, in, sizeof(in) / sizeof *(in), out, sizeof(out) / sizeof *(out), params,  \
                      sizeof *(params))
 
 static int32_t act(struct builder *b, const char *part, int64_t n, int64_t heads)
@@ -106,7 +108,8 @@ static int32_t norm(struct builder *b, const char *part, int32_t x, int64_t n)
 /* x in the form that LINEAR with this weight reads; quantized once per form. */
 static int32_t as_input(struct builder *b, int32_t x, int64_t n, uint32_t w_dtype)
 {
-    uint32_t a = kopi_activation_dtype(w_dtype), sym = x < 0 ? 0 : b->p->tensors[x].dim[b->p->tensors[x].n_dims - 1].sym;
+    uint32_t a = kopi_activation_dtype(w_dtype),
+             sym = x < 0 ? 0 : b->p->tensors[x].dim[b->p->tensors[x].n_dims - 1].sym;
     if (a == KOPI_DTYPE_F32 || (b->o->takes && !b->o->takes(b->o->ctx, w_dtype, a))) return x;
     if (b->quantized_of != x) {
         b->quantized_of = x;
@@ -150,13 +153,19 @@ static void rope(struct builder *b, int32_t x)
     OP(b, KOPI_OP_ROPE, in, (int32_t[]){x}, &params);
 }
 
-/* ---- the decoder --------------------------------------------------------------------------------------------------- */
+/* ---- the decoder ------------------------------------------------------------------------------------------------- */
 
 static uint64_t dtype_bytes(uint32_t dtype) { return dtype == KOPI_DTYPE_F32 ? 4 : 2; }
 
 /* Bytes of one position in one layer: K, V. */
-static uint64_t row_k(const struct builder *b) { return (uint64_t)b->d->n_kv_heads * b->d->head_dim_k * dtype_bytes(b->o->kv_k); }
-static uint64_t row_v(const struct builder *b) { return (uint64_t)b->d->n_kv_heads * b->d->head_dim_v * dtype_bytes(b->o->kv_v); }
+static uint64_t row_k(const struct builder *b)
+{
+    return (uint64_t)b->d->n_kv_heads * b->d->head_dim_k * dtype_bytes(b->o->kv_k);
+}
+static uint64_t row_v(const struct builder *b)
+{
+    return (uint64_t)b->d->n_kv_heads * b->d->head_dim_v * dtype_bytes(b->o->kv_v);
+}
 
 bool kopi__kv_bytes(const struct kopi_decoder *d, const struct kopi_build *o, uint64_t n, uint64_t *out)
 {
@@ -183,12 +192,19 @@ static void attention(struct builder *b, int32_t x)
 
     uint64_t at = (uint64_t)b->layer * KOPI_PAGE_LEN * (row_k(b) + row_v(b));
     int32_t kc = kopi__tensor_kv(b->p, name_of(b, "cache_k", "", name), b->o->kv_k, b->group, at, nk);
-    int32_t vc = kopi__tensor_kv(b->p, name_of(b, "cache_v", "", name), b->o->kv_v, b->group, at + KOPI_PAGE_LEN * row_k(b), nv);
+    int32_t vc =
+        kopi__tensor_kv(b->p, name_of(b, "cache_v", "", name), b->o->kv_v, b->group, at + KOPI_PAGE_LEN * row_k(b), nv);
     const kopi_kv_write_params write = {d->n_kv_heads, d->head_dim_k, d->head_dim_v, 0};
     OP(b, KOPI_OP_KV_WRITE, ((int32_t[]){k, v}), ((int32_t[]){kc, vc}), &write);
 
-    const kopi_attn_params params = {d->n_heads, d->n_kv_heads, d->head_dim_k, d->head_dim_v, d->attn_scale, d->attn_softcap,
-                                     kopi__layer_is_local(d, b->layer) ? d->window : 0, 0};
+    const kopi_attn_params params = {d->n_heads,
+                                     d->n_kv_heads,
+                                     d->head_dim_k,
+                                     d->head_dim_v,
+                                     d->attn_scale,
+                                     d->attn_softcap,
+                                     kopi__layer_is_local(d, b->layer) ? d->window : 0,
+                                     0};
     int32_t a = act(b, "attn", d->head_dim_v, d->n_heads);
     OP(b, KOPI_OP_ATTN, ((int32_t[]){q, kc, vc}), (int32_t[]){a}, &params);
     int32_t y = linear(b, "attn_output", a, (int64_t)d->n_heads * d->head_dim_v, d->n_embd, 1);
@@ -217,7 +233,8 @@ static void head(struct builder *b, int32_t x)
     int32_t rows = kopi__tensor_act(b->p, "output_rows", KOPI_DTYPE_F32, d->n_embd, 1, KOPI_DIM_OUT);
     kopi__program_op(b->p, KOPI_OP_GATHER, b->layer, (int32_t[]){h}, 1, (int32_t[]){rows}, 1, NULL, 0);
     int32_t logits = kopi__tensor_output(b->p, "logits", d->n_vocab, 0);
-    linear_into(b, kopi__gguf_tensor(b->g, "output.weight") ? "output" : "token_embd", rows, d->n_embd, logits, d->n_vocab);
+    linear_into(b, kopi__gguf_tensor(b->g, "output.weight") ? "output" : "token_embd", rows, d->n_embd, logits,
+                d->n_vocab);
     if (d->final_softcap > 0) {
         const kopi_scale_params cap = {d->final_softcap, 0};
         OP(b, KOPI_OP_SOFTCAP, (int32_t[]){logits}, (int32_t[]){logits}, &cap);
@@ -227,7 +244,8 @@ static void head(struct builder *b, int32_t x)
 static int32_t embed(struct builder *b)
 {
     const kopi_embed_params params = {b->d->embed_scale, 0};
-    int32_t in[] = {weight(b, "token_embd.weight", b->d->n_embd, b->d->n_vocab, true)}, x = act(b, "embedding", b->d->n_embd, 1);
+    int32_t in[] = {weight(b, "token_embd.weight", b->d->n_embd, b->d->n_vocab, true)},
+            x = act(b, "embedding", b->d->n_embd, 1);
     OP(b, KOPI_OP_EMBED, in, (int32_t[]){x}, &params);
     return x;
 }
@@ -261,8 +279,8 @@ static void warn_unused(const struct builder *b)
         if (!used && !unused++) first = t->name;
     }
     if (unused)
-        kopi__log(KOPI_LOG_WARN, "%s: %llu tensors are not used by architecture %s, the first is %s", kopi__gguf_path(b->g),
-                  (unsigned long long)unused, b->d->arch, first);
+        kopi__log(KOPI_LOG_WARN, "%s: %llu tensors are not used by architecture %s, the first is %s",
+                  kopi__gguf_path(b->g), (unsigned long long)unused, b->d->arch, first);
 }
 
 kopi_status kopi__build(const struct kopi_gguf *g, const struct kopi_decoder *d, const struct kopi_build *o,

@@ -26,7 +26,8 @@ static kopi_status unknown_arch(const struct kopi_gguf *g, const char *name, kop
     char list[256] = "";
     for (size_t i = 0, n = 0; i < sizeof archs / sizeof *archs; i++)
         n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", archs[i].name);
-    return kopi__fail(err, KOPI_E_MODEL, "%s: general.architecture is \"%s\", supported are %s", kopi__gguf_path(g), name, list);
+    return kopi__fail(err, KOPI_E_MODEL, "%s: general.architecture is \"%s\", supported are %s", kopi__gguf_path(g),
+                      name, list);
 }
 
 static void read_yarn(struct kopi_meta *m, struct kopi_rope *r)
@@ -46,7 +47,8 @@ static void read_llama3(struct kopi_meta *m, struct kopi_rope *r)
     r->llama3 = true;
     r->low_freq_factor = kopi__meta_f64(m, "rope.scaling.low_freq_factor", 0.001, 1e6, &low);
     r->high_freq_factor = kopi__meta_f64(m, "rope.scaling.high_freq_factor", 0.001, 1e6, &high);
-    if (r->high_freq_factor <= r->low_freq_factor) kopi__meta_fail(m, "rope.scaling.high_freq_factor", "must be above low_freq_factor");
+    if (r->high_freq_factor <= r->low_freq_factor)
+        kopi__meta_fail(m, "rope.scaling.high_freq_factor", "must be above low_freq_factor");
 }
 
 static void read_linear(struct kopi_meta *m, struct kopi_rope *r)
@@ -64,7 +66,8 @@ static void read_scaling(struct kopi_meta *m, struct kopi_rope *r, const char *t
     for (size_t i = 0; i < sizeof scalings / sizeof *scalings; i++) {
         if (strcmp(type, scalings[i].name)) continue;
         r->factor = kopi__meta_f64(m, "rope.scaling.factor", 0, 1e6, older_factor > 0 ? &older_factor : &none);
-        if (r->factor <= 0) kopi__meta_fail(m, "rope.scaling.factor", "must be above 0 with rope.scaling.type \"%s\"", type);
+        if (r->factor <= 0)
+            kopi__meta_fail(m, "rope.scaling.factor", "must be above 0 with rope.scaling.type \"%s\"", type);
         scalings[i].read(m, r);
         return;
     }
@@ -78,7 +81,8 @@ static void read_rope(struct kopi_meta *m, struct kopi_decoder *d)
     char type[32] = "none";
     d->n_rot = kopi__meta_u32(m, "rope.dimension_count", 2, 1u << 16, &d->head_dim_k);
     if (d->n_rot % 2 || d->n_rot > d->head_dim_k)
-        kopi__meta_fail(m, "rope.dimension_count", "is %u, allowed are even numbers up to the head size %u", d->n_rot, d->head_dim_k);
+        kopi__meta_fail(m, "rope.dimension_count", "is %u, allowed are even numbers up to the head size %u", d->n_rot,
+                        d->head_dim_k);
     *r = (struct kopi_rope){.base = kopi__meta_f64(m, "rope.freq_base", 1, 1e12, &base), .factor = 1};
     double trained = d->context_length;
     r->orig_context = kopi__meta_f64(m, "rope.scaling.original_context_length", 1, 1e9, &trained);
@@ -94,7 +98,8 @@ static void read_divisors(struct kopi_meta *m, struct kopi_decoder *d)
     const struct kopi_gguf_tensor *t = kopi__gguf_tensor(m->g, "rope_freqs.weight");
     if (!t || m->status != KOPI_OK) return;
     if (t->dtype != KOPI_DTYPE_F32 || t->n_dims != 1 || t->ne[0] != d->n_rot / 2) {
-        m->status = kopi__fail(m->err, KOPI_E_MODEL, "%s: tensor rope_freqs.weight must be F32 [%u] (half of rope.dimension_count)",
+        m->status = kopi__fail(m->err, KOPI_E_MODEL,
+                               "%s: tensor rope_freqs.weight must be F32 [%u] (half of rope.dimension_count)",
                                kopi__gguf_path(m->g), d->n_rot / 2);
         return;
     }
@@ -102,22 +107,25 @@ static void read_divisors(struct kopi_meta *m, struct kopi_decoder *d)
         float f;
         memcpy(&f, t->data + 4 * (size_t)i, sizeof f);
         if (!(f > 0 && f < 1e9f)) {
-            m->status = kopi__fail(m->err, KOPI_E_MODEL, "%s: tensor rope_freqs.weight: element %u is not a positive number",
-                                   kopi__gguf_path(m->g), i);
+            m->status =
+                kopi__fail(m->err, KOPI_E_MODEL, "%s: tensor rope_freqs.weight: element %u is not a positive number",
+                           kopi__gguf_path(m->g), i);
             return;
         }
     }
     d->rope.divisors = t;
 }
 
-/* Rows of the embedding are the vocabulary, whatever metadata or tokenizer say; a token list of another length is refused. */
+/* Rows of the embedding are the vocabulary, whatever metadata or tokenizer say; a token list of another length is
+ * refused. */
 static void read_vocab(struct kopi_meta *m, struct kopi_decoder *d)
 {
     const struct kopi_gguf_tensor *t = kopi__gguf_tensor(m->g, "token_embd.weight");
     const struct kopi_gguf_kv *tokens = kopi__gguf_find(m->g, "tokenizer.ggml.tokens");
     if (m->status != KOPI_OK) return;
     if (!t || t->n_dims != 2 || t->ne[1] < 1 || t->ne[1] > INT32_MAX) {
-        m->status = kopi__fail(m->err, KOPI_E_MODEL, "%s: tensor token_embd.weight [n_embd, n_vocab] is missing or of another shape",
+        m->status = kopi__fail(m->err, KOPI_E_MODEL,
+                               "%s: tensor token_embd.weight [n_embd, n_vocab] is missing or of another shape",
                                kopi__gguf_path(m->g));
         return;
     }
@@ -126,7 +134,8 @@ static void read_vocab(struct kopi_meta *m, struct kopi_decoder *d)
     if (said > d->n_vocab)
         kopi__meta_fail(m, "vocab_size", "is %u, but token_embd.weight has %u rows", said, d->n_vocab);
     if (tokens && tokens->n > d->n_vocab && m->status == KOPI_OK)
-        m->status = kopi__fail(m->err, KOPI_E_MODEL, "%s: tokenizer.ggml.tokens has %llu entries, but token_embd.weight %u rows",
+        m->status = kopi__fail(m->err, KOPI_E_MODEL,
+                               "%s: tokenizer.ggml.tokens has %llu entries, but token_embd.weight %u rows",
                                kopi__gguf_path(m->g), (unsigned long long)tokens->n, d->n_vocab);
 }
 
@@ -140,11 +149,13 @@ static void read_common(struct kopi_meta *m, struct kopi_decoder *d)
     d->context_length = kopi__meta_u32(m, "context_length", 1, INT32_MAX, NULL);
     if (m->status != KOPI_OK) return;
     if (d->n_heads % d->n_kv_heads)
-        kopi__meta_fail(m, "attention.head_count_kv", "is %u, which does not divide attention.head_count %u", d->n_kv_heads, d->n_heads);
+        kopi__meta_fail(m, "attention.head_count_kv", "is %u, which does not divide attention.head_count %u",
+                        d->n_kv_heads, d->n_heads);
     uint32_t size = d->n_embd / d->n_heads;
     bool explicit_size = kopi__meta_has(m, "attention.key_length");
     if (!explicit_size && d->n_embd % d->n_heads)
-        kopi__meta_fail(m, "attention.head_count", "is %u, which does not divide embedding_length %u (and there is no attention.key_length)",
+        kopi__meta_fail(m, "attention.head_count",
+                        "is %u, which does not divide embedding_length %u (and there is no attention.key_length)",
                         d->n_heads, d->n_embd);
     if (size < 1) size = 1;
     d->head_dim_k = kopi__meta_u32(m, "attention.key_length", 1, 1u << 12, &size);
@@ -170,7 +181,8 @@ kopi_status kopi__decoder_read(const struct kopi_gguf *g, struct kopi_decoder *o
     if (!fill) return unknown_arch(g, d->arch, err);
     struct kopi_meta m = {g, d->arch, err, KOPI_OK};
     for (size_t i = 0; i < sizeof refused_keys / sizeof *refused_keys; i++)
-        if (kopi__meta_has(&m, refused_keys[i])) kopi__meta_fail(&m, refused_keys[i], "is set: such models are not supported");
+        if (kopi__meta_has(&m, refused_keys[i]))
+            kopi__meta_fail(&m, refused_keys[i], "is set: such models are not supported");
     read_common(&m, d);
     if (m.status == KOPI_OK) read_rope(&m, d);
     d->rope_local = d->rope;

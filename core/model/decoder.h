@@ -1,5 +1,6 @@
 /* core/model/decoder.h - the decoder description: what one family's metadata says, as data for the program builder.
- * Architectures are data, not code: core/model/arch/NAME.c fills this from its keys, core/model/build.c emits the program. */
+ * Architectures are data, not code: core/model/arch/NAME.c fills this from its keys, core/model/build.c emits the
+ * program. */
 #ifndef KOPI_CORE_MODEL_DECODER_H
 #define KOPI_CORE_MODEL_DECODER_H
 
@@ -9,8 +10,8 @@ enum { KOPI_MAX_LAYERS = 1024 };
 
 enum kopi_rope_scaling { KOPI_SCALING_NONE = 0, KOPI_SCALING_LINEAR, KOPI_SCALING_YARN };
 
-/* Frequencies of the rotary embedding. llama3 scaling comes from the file as divisors (`rope_freqs.weight`) or is computed from
- * metadata into `divisors`. */
+/* Frequencies of the rotary embedding. llama3 scaling comes from the file as divisors (`rope_freqs.weight`) or is
+ * computed from metadata into `divisors`. */
 struct kopi_rope {
     double base;
     enum kopi_rope_scaling scaling;
@@ -31,11 +32,11 @@ struct kopi_decoder {
     float embed_scale;                   /* 1: none */
     float attn_scale, attn_softcap, final_softcap; /* softcaps 0: none */
     bool qk_norm;                        /* RMS norm of each head of q and k, weights blk.N.attn_{q,k}_norm */
-    bool post_norms;                     /* sandwich: norm after attention and after the feed-forward, before the residual */
+    bool post_norms; /* sandwich: norm after attention and after the feed-forward, before the residual */
     uint32_t rope_pairing, n_rot;        /* KOPI_ROPE_* */
     struct kopi_rope rope, rope_local;   /* local: the layers with a window */
     uint32_t window;                     /* 0: none */
-    uint32_t window_period;              /* every window_period-th layer (counted from 1) sees everything; 0: none does */
+    uint32_t window_period; /* every window_period-th layer (counted from 1) sees everything; 0: none does */
     uint32_t act;                        /* KOPI_ACT_* */
 };
 

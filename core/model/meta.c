@@ -37,7 +37,8 @@ uint32_t kopi__meta_u32(struct kopi_meta *m, const char *name, uint32_t min, uin
         return min;
     }
     if (!kv->n || !kopi__gguf_get_u64(kv, 0, &v)) {
-        kopi__meta_fail(m, name, "is a %s, expected an integer from %u to %u", kopi__gguf_type_name(kv->type), min, max);
+        kopi__meta_fail(m, name, "is a %s, expected an integer from %u to %u", kopi__gguf_type_name(kv->type), min,
+                        max);
         return min;
     }
     for (uint64_t i = 1; i < kv->n; i++)

@@ -12,7 +12,8 @@ struct kopi_meta {
     kopi_status status;
 };
 
-/* Integer in [min, max]; NULL default: required. An array of equal numbers counts as that number; different ones are refused. */
+/* Integer in [min, max]; NULL default: required. An array of equal numbers counts as that number; different ones are
+ * refused. */
 uint32_t kopi__meta_u32(struct kopi_meta *m, const char *name, uint32_t min, uint32_t max, const uint32_t *fallback);
 /* Finite number in [min, max]. */
 double kopi__meta_f64(struct kopi_meta *m, const char *name, double min, double max, const double *fallback);

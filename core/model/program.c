@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- storage that lives as long as the program --------------------------------------------------------------------- */
+/* ---- storage that lives as long as the program ------------------------------------------------------------------- */
 
 struct chunk { struct chunk *next; };
 
@@ -66,7 +66,7 @@ void kopi__program_free(struct kopi__program *b)
     kopi__free(b);
 }
 
-/* ---- tensors -------------------------------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t block_len(uint32_t dtype)
 {
@@ -124,15 +124,16 @@ static int32_t symbolic(struct kopi__program *b, kopi_tensor t, int64_t n, int64
     return add_tensor(b, &t, NULL);
 }
 
-int32_t kopi__tensor_act(struct kopi__program *b, const char *name, uint32_t dtype, int64_t n, int64_t heads, uint32_t sym)
+int32_t kopi__tensor_act(struct kopi__program *b, const char *name, uint32_t dtype, int64_t n, int64_t heads,
+                         uint32_t sym)
 {
     return symbolic(b, (kopi_tensor){.dtype = dtype, .kind = KOPI_KIND_ACT, .name = name}, n, heads, sym);
 }
 
 int32_t kopi__tensor_output(struct kopi__program *b, const char *name, int64_t n, uint32_t output)
 {
-    return symbolic(b, (kopi_tensor){.dtype = KOPI_DTYPE_F32, .kind = KOPI_KIND_OUTPUT, .group = output, .name = name}, n, 1,
-                    KOPI_DIM_OUT);
+    return symbolic(b, (kopi_tensor){.dtype = KOPI_DTYPE_F32, .kind = KOPI_KIND_OUTPUT, .group = output, .name = name},
+                    n, 1, KOPI_DIM_OUT);
 }
 
 int32_t kopi__tensor_weight(struct kopi__program *b, const struct kopi_gguf_tensor *g)
@@ -162,7 +163,8 @@ int32_t kopi__tensor_const(struct kopi__program *b, const char *name, const int6
     return i;
 }
 
-int32_t kopi__tensor_kv(struct kopi__program *b, const char *name, uint32_t dtype, uint32_t group, uint64_t off, int64_t row)
+int32_t kopi__tensor_kv(struct kopi__program *b, const char *name, uint32_t dtype, uint32_t group, uint64_t off,
+                        int64_t row)
 {
     kopi_tensor t = {.dtype = dtype, .kind = KOPI_KIND_KV, .n_dims = 2, .group = group, .off = off, .name = name};
     t.dim[0].n = row;
@@ -185,21 +187,22 @@ uint32_t kopi__program_group(struct kopi__program *b, const kopi_kv_group *g)
     return n;
 }
 
-void kopi__program_op(struct kopi__program *b, uint32_t op, uint32_t layer, const int32_t *in, uint32_t n_in, const int32_t *out,
-                      uint32_t n_out, const void *params, uint32_t params_size)
+void kopi__program_op(struct kopi__program *b, uint32_t op, uint32_t layer, const int32_t *in, uint32_t n_in,
+                      const int32_t *out, uint32_t n_out, const void *params, uint32_t params_size)
 {
 #define VERSION(name, id, v) [id] = v,
     static const uint32_t version[] = {KOPI_OPS(VERSION)};
 #undef VERSION
     if (b->failed || !grow(b, &b->ops, b->p.n_ops, &b->cap_ops, sizeof *b->ops)) return;
-    kopi_op o = {.op = op, .version = version[op], .layer = layer, .n_in = n_in, .n_out = n_out, .params_size = params_size};
+    kopi_op o = {
+        .op = op, .version = version[op], .layer = layer, .n_in = n_in, .n_out = n_out, .params_size = params_size};
     o.in = keep_copy(b, in, n_in * sizeof *in);
     o.out = keep_copy(b, out, n_out * sizeof *out);
     if (params_size) o.params = keep_copy(b, params, params_size);
     if (!b->failed) b->ops[b->p.n_ops++] = o;
 }
 
-/* ---- levels and the memory plan ---------------------------------------------------------------------------------------- */
+/* ---- levels and the memory plan ---------------------------------------------------------------------------------- */
 
 /* Level of an operation: above the writers of what it reads and the readers and writers of what it writes. */
 static kopi_status set_levels(struct kopi__program *b)
@@ -252,8 +255,8 @@ static void set_lives(const struct kopi__program *b, struct life *life)
     }
 }
 
-/* First fit: each activation, in the order of its first level, at the lowest offset that no tensor alive at the same time
- * covers. Programs have a handful of activations alive at once, so the scan is short. */
+/* First fit: each activation, in the order of its first level, at the lowest offset that no tensor alive at the same
+ * time covers. Programs have a handful of activations alive at once, so the scan is short. */
 static kopi_status place(struct kopi__program *b)
 {
     struct life *life = kopi__calloc(b->p.n_tensors, sizeof *life);
@@ -266,7 +269,8 @@ static kopi_status place(struct kopi__program *b)
         kopi_tensor *t = &b->tensors[i];
         if (t->kind != KOPI_KIND_ACT || life[i].first == UINT32_MAX) continue;
         uint64_t size, off = 0;
-        if (!kopi__mul((uint64_t)t->nb[t->n_dims - 1], (uint64_t)t->dim[t->n_dims - 1].n, &size) || !kopi__pad(size, 64, &size)) {
+        if (!kopi__mul((uint64_t)t->nb[t->n_dims - 1], (uint64_t)t->dim[t->n_dims - 1].n, &size) ||
+            !kopi__pad(size, 64, &size)) {
             status = KOPI_E_NOMEM;
             break;
         }
@@ -295,8 +299,8 @@ static kopi_status place(struct kopi__program *b)
     return status;
 }
 
-kopi_status kopi__program_finish(struct kopi__program *b, uint32_t max_tok, uint32_t max_out, uint32_t max_seq, uint32_t max_pos,
-                                 kopi_error *err)
+kopi_status kopi__program_finish(struct kopi__program *b, uint32_t max_tok, uint32_t max_out, uint32_t max_seq,
+                                 uint32_t max_pos, kopi_error *err)
 {
     for (uint32_t i = 0; i < b->p.n_tensors; i++)
         for (uint32_t k = 0; k < 4; k++) {

@@ -38,7 +38,8 @@ struct kopi_plugin_search kopi__engine_search(const kopi_config *cfg)
     return (struct kopi_plugin_search){.cli_dirs = by_hand ? list : NULL, .dirs = by_hand ? NULL : list};
 }
 
-kopi_status kopi__engine_plugin(const kopi_engine *e, const char *name, const struct kopi_plugin_handle **out, kopi_error *err)
+kopi_status kopi__engine_plugin(const kopi_engine *e, const char *name, const struct kopi_plugin_handle **out,
+                                kopi_error *err)
 {
     struct kopi_plugin_search search = kopi__engine_search(e->cfg);
     search.name = name;
@@ -65,7 +66,8 @@ kopi_status kopi__engine_check_options(const kopi_engine *e, const struct kopi_p
     while ((s = kopi__config_next_option(e->cfg, p->desc.name, &at, &key))) {
         if (has_key(p->desc.option_keys, key)) continue;
         struct kopi_buf known = KOPI_BUF_INIT;
-        for (const char *const *k = p->desc.option_keys; k && *k; k++) kopi__buf_fmt(&known, "%s%s", known.len ? ", " : "", *k);
+        for (const char *const *k = p->desc.option_keys; k && *k; k++)
+            kopi__buf_fmt(&known, "%s%s", known.len ? ", " : "", *k);
         kopi_status r = kopi__config_fail(err, s, "backend %s has no option \"%s\"; it has %s", p->desc.name, key,
                                           known.data ? known.data : "none");
         kopi__buf_free(&known);

@@ -12,7 +12,8 @@ struct kopi_engine {
 };
 
 /* Loads the configured backend, or with name not NULL that one from the same directories. */
-kopi_status kopi__engine_plugin(const kopi_engine *e, const char *name, const struct kopi_plugin_handle **out, kopi_error *err);
+kopi_status kopi__engine_plugin(const kopi_engine *e, const char *name, const struct kopi_plugin_handle **out,
+                                kopi_error *err);
 /* Search directories of the configuration, for listings. */
 struct kopi_plugin_search kopi__engine_search(const kopi_config *cfg);
 /* Options of a backend against the keys its plugin declares: KOPI_E_CONFIG naming place, key and the known ones. */

@@ -44,11 +44,12 @@ static int on_import(void *ctx, float share)
     return l->progress ? l->progress(l->ctx, "load", (uint64_t)(share * 1000), 1000) : 0;
 }
 
-/* ---- the steps of loading -------------------------------------------------------------------------------------------- */
+/* ---- the steps of loading ---------------------------------------------------------------------------------------- */
 
 static kopi_status no_model(kopi_error *err)
 {
-    return kopi__fail(err, KOPI_E_CONFIG, "no model is configured; give one with --model FILE or models: in the configuration");
+    return kopi__fail(err, KOPI_E_CONFIG,
+                      "no model is configured; give one with --model FILE or models: in the configuration");
 }
 
 static kopi_status name_model(struct loading *l)
@@ -71,7 +72,8 @@ static kopi_status check_sha256(struct loading *l)
     if (!l->sha256) return KOPI_OK;
     kopi_status s = kopi__sha256_file(l->m->path, hex, stop_hashing, l, l->err);
     if (s == KOPI_OK && strcasecmp(hex, l->sha256))
-        s = kopi__fail(l->err, KOPI_E_MODEL, "%s: SHA-256 is %s, the configuration says %s", l->m->path, hex, l->sha256);
+        s = kopi__fail(l->err, KOPI_E_MODEL, "%s: SHA-256 is %s, the configuration says %s", l->m->path, hex,
+                       l->sha256);
     return s;
 }
 
@@ -92,16 +94,18 @@ static kopi_status template_from_file(struct loading *l, const char *path)
     if (!f) return kopi__fail(l->err, KOPI_E_CONFIG, "template.source %s: %s", path, strerror(errno));
     char *text = kopi__alloc(MAX_TEMPLATE);
     size_t n = text ? fread(text, 1, MAX_TEMPLATE, f) : 0;
-    kopi_status s = !text ? kopi__nomem(l->err, "template")
+    kopi_status s = !text       ? kopi__nomem(l->err, "template")
                     : ferror(f) ? kopi__fail(l->err, KOPI_E_CONFIG, "template.source %s: %s", path, strerror(errno))
-                    : n == MAX_TEMPLATE ? kopi__fail(l->err, KOPI_E_CONFIG, "template.source %s: longer than %d bytes", path, MAX_TEMPLATE)
+                    : n == MAX_TEMPLATE ? kopi__fail(l->err, KOPI_E_CONFIG, "template.source %s: longer than %d bytes",
+                                                     path, MAX_TEMPLATE)
                                         : make_template(l, text, n);
     kopi__free(text);
     fclose(f);
     return s;
 }
 
-/* A file without a tokenizer still runs on ids; a template that can't be parsed only takes chat away, with a warning. */
+/* A file without a tokenizer still runs on ids; a template that can't be parsed only takes chat away, with a warning.
+ */
 static kopi_status read_text(struct loading *l)
 {
     kopi_model *m = l->m;
@@ -121,8 +125,8 @@ static kopi_status read_text(struct loading *l)
     return KOPI_OK;
 }
 
-/* auto: F16, but F32 for a backend that computes LINEAR from F32 activations (cpu with linear: f32): its whole point is to be near
- * the truth, and an F16 cache would be its largest error. */
+/* auto: F16, but F32 for a backend that computes LINEAR from F32 activations (cpu with linear: f32): its whole point is
+ * to be near the truth, and an F16 cache would be its largest error. */
 static uint32_t kv_dtype(const struct loading *l, const char *path)
 {
     const char *type = kopi__config_str(l->cfg, path, l->index);
@@ -131,8 +135,8 @@ static uint32_t kv_dtype(const struct loading *l, const char *path)
     return !strcmp(type, "f32") || (!strcmp(type, "auto") && from_f32) ? KOPI_DTYPE_F32 : KOPI_DTYPE_F16;
 }
 
-/* For kopi_build.takes: quantized activations, unless the backend takes only F32 ones; what it takes in neither form is the
- * fallback's, and so is the choice. */
+/* For kopi_build.takes: quantized activations, unless the backend takes only F32 ones; what it takes in neither form is
+ * the fallback's, and so is the choice. */
 static bool takes(void *ctx, uint32_t w, uint32_t a)
 {
     const kopi_model *m = ctx;
@@ -147,7 +151,8 @@ static uint32_t context_size(const struct loading *l)
     const struct kopi__setting *set = kopi__config_find(l->cfg, "models[].context.size", l->index);
     int64_t n = kopi__config_int(l->cfg, "models[].context.size", l->index);
     if (n > own)
-        kopi__log(KOPI_LOG_WARN, "context size %lld is more than the %u that the model was trained for", (long long)n, own);
+        kopi__log(KOPI_LOG_WARN, "context size %lld is more than the %u that the model was trained for", (long long)n,
+                  own);
     if (n > 0) return (uint32_t)n;
     bool automatic = !set || !strcmp(set->text, "auto");
     return automatic && own > DEFAULT_CTX ? DEFAULT_CTX : own;
@@ -158,19 +163,27 @@ static kopi_status check_memory(struct loading *l, const struct kopi_build *b)
 {
     const struct kopi_instance *i = l->m->main;
     uint64_t seq, kv, rope, need, file = kopi__gguf_file_size(l->m->gguf);
-    uint64_t have = !kopi__device_is_apart(i) ? kopi__available_memory() : i->device.mem_free ? i->device.mem_free : UINT64_MAX;
+    uint64_t have = !kopi__device_is_apart(i) ? kopi__available_memory()
+                    : i->device.mem_free      ? i->device.mem_free
+                                              : UINT64_MAX;
     char t[3][40];
     if (!kopi__kv_bytes(&l->m->decoder, b, b->n_ctx, &seq) || !kopi__mul(seq, b->max_seq, &kv) ||
         !kopi__mul((uint64_t)b->n_ctx * l->m->decoder.n_rot * sizeof(float), l->m->decoder.window ? 2 : 1, &rope) ||
         !kopi__add(kv, rope, &kv) || !kopi__add(kv, file, &need))
-        return kopi__fail(l->err, KOPI_E_NOMEM, "context size %u times %u sequences overflows; lower --ctx-size or --parallel", b->n_ctx, b->max_seq);
+        return kopi__fail(l->err, KOPI_E_NOMEM,
+                          "context size %u times %u sequences overflows; lower --ctx-size or --parallel", b->n_ctx,
+                          b->max_seq);
     kopi__format_bytes(kv, t[0], sizeof t[0]);
     kopi__format_bytes(file, t[1], sizeof t[1]);
     kopi__format_bytes(have, t[2], sizeof t[2]);
     if (need > have)
-        return kopi__fail(l->err, KOPI_E_NOMEM, "context size %u needs %s for the KV cache beside %s of weights, but %s are available%s; lower --ctx-size%s",
-                          b->n_ctx, t[0], t[1], t[2], kopi__device_is_apart(i) ? " on the device" : "", b->max_seq > 1 ? " or --parallel" : "");
-    kopi__log(KOPI_LOG_INFO, "%s: %s of weights; context %u x %u sequences: KV cache %s", l->m->id, t[1], b->n_ctx, b->max_seq, t[0]);
+        return kopi__fail(l->err, KOPI_E_NOMEM,
+                          "context size %u needs %s for the KV cache beside %s of weights, but %s are available%s; "
+                          "lower --ctx-size%s",
+                          b->n_ctx, t[0], t[1], t[2], kopi__device_is_apart(i) ? " on the device" : "",
+                          b->max_seq > 1 ? " or --parallel" : "");
+    kopi__log(KOPI_LOG_INFO, "%s: %s of weights; context %u x %u sequences: KV cache %s", l->m->id, t[1], b->n_ctx,
+              b->max_seq, t[0]);
     return KOPI_OK;
 }
 
@@ -191,7 +204,8 @@ static struct kopi_instance *load_fallback(struct loading *l, const struct kopi_
     const struct kopi_plugin_handle *cpu;
     struct kopi_instance *i = NULL;
     kopi_error e;
-    if (strcmp(kopi__config_str(l->cfg, "backend.fallback", KOPI__MODEL_ALL), "cpu") || !strcmp(main->desc.name, "cpu")) return NULL;
+    if (strcmp(kopi__config_str(l->cfg, "backend.fallback", KOPI__MODEL_ALL), "cpu") || !strcmp(main->desc.name, "cpu"))
+        return NULL;
     if (kopi__engine_plugin(l->m->engine, "cpu", &cpu, &e) != KOPI_OK ||
         kopi__engine_instance(l->m->engine, cpu, l->m->stop, &i, &e) != KOPI_OK)
         kopi__log(KOPI_LOG_INFO, "no fallback: %s", e.text);
@@ -254,7 +268,8 @@ static kopi_status load_model(struct loading *l, kopi_engine *engine, kopi_model
     return s;
 }
 
-kopi_status kopi_model_load(kopi_engine *engine, const char *id, kopi_progress_fn progress, void *ctx, kopi_model **out, kopi_error *err)
+kopi_status kopi_model_load(kopi_engine *engine, const char *id, kopi_progress_fn progress, void *ctx, kopi_model **out,
+                            kopi_error *err)
 {
     *out = NULL;
     int index = kopi__config_model(engine->cfg, id);
@@ -271,8 +286,13 @@ kopi_status kopi__load_draft(const kopi_model *target, const char *name, kopi_pr
 {
     kopi_engine *engine = target->engine;
     const char *slash = strrchr(name, '/'), *id = slash && access(name, F_OK) ? slash + 1 : name;
-    struct loading l = {.cfg = engine->cfg, .index = (int)kopi_config_models(engine->cfg), .target = target, .progress = progress,
-                        .ctx = ctx, .err = err, .path = name};
+    struct loading l = {.cfg = engine->cfg,
+                        .index = (int)kopi_config_models(engine->cfg),
+                        .target = target,
+                        .progress = progress,
+                        .ctx = ctx,
+                        .err = err,
+                        .path = name};
     kopi__config_named(engine->cfg, id, &l.path, &l.sha256);
     return load_model(&l, engine, out);
 }

@@ -48,7 +48,8 @@ static kopi_status load_draft(struct kopi_speculation *s, kopi_model *m, kopi_pr
     return st == KOPI_OK ? same_vocabulary(m, s->draft, err) : st;
 }
 
-/* A flag that says how tokens are guessed, where none are or in another way, is a mistake; in a file it waits for its type. */
+/* A flag that says how tokens are guessed, where none are or in another way, is a mistake; in a file it waits for its
+ * type. */
 static kopi_status refuse_flags(const kopi_model *m, const char *type, kopi_error *err)
 {
     static const struct { const char *key, *types; } settings[] = {

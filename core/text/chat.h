@@ -13,8 +13,8 @@ kopi_status kopi__chat_template_new(const char *source, size_t n, struct kopi_ch
 void kopi__chat_template_free(struct kopi_chat_template *t);
 
 struct kopi_chat_render {
-    struct kopi_segment *segments; /* point into text; what came from a message's content (or any other outside value) has
-                                      parse_special 0, what the template itself wrote has 1 */
+    struct kopi_segment *segments; /* point into text; what came from a message's content (or any other outside value)
+                                      has parse_special 0, what the template itself wrote has 1 */
     size_t n_segments;
     char *text;
     size_t text_len;
@@ -26,8 +26,8 @@ struct kopi_chat_options {
     const char *messages_json;       /* the messages as a JSON array instead of `messages` (tools, parts), or NULL */
     const char *tools_json;          /* JSON array, or NULL */
 };
-/* Renders. Bounded in steps, output and depth. Errors: KOPI_E_INVALID with the template's raise_exception text, or what the
- * template does that is not supported. The result is freed by kopi__chat_render_free. */
+/* Renders. Bounded in steps, output and depth. Errors: KOPI_E_INVALID with the template's raise_exception text, or what
+ * the template does that is not supported. The result is freed by kopi__chat_render_free. */
 kopi_status kopi__chat_render(const struct kopi_chat_template *t, const struct kopi_chat_message *messages, size_t n,
                               const struct kopi_chat_options *o, struct kopi_chat_render *out, kopi_error *err);
 void kopi__chat_render_free(struct kopi_chat_render *r);

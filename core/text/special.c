@@ -79,8 +79,7 @@ static match longest(const struct kopi_specials *s, const struct kopi_vocab *v, 
     return m;
 }
 
-/* ---- a heap of candidates, one for each position: longer ones first, then lower ids, then from the left
- * --------------- */
+/* ---- a heap of candidates, one for each position: longer ones first, then lower ids, then from the left ---------- */
 
 static bool before(const match *a, const match *b)
 {

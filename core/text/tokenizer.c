@@ -36,8 +36,7 @@ void kopi__tokenizer_free(struct kopi_tokenizer *t)
     kopi__free(t);
 }
 
-/* ---- encoding
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- encoding ---------------------------------------------------------------------------------------------------- */
 
 struct job {
     const struct kopi_tokenizer *t;
@@ -143,8 +142,7 @@ kopi_status kopi__tokenize_segments(const struct kopi_tokenizer *t, const struct
     return r;
 }
 
-/* ---- the vocabulary
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the vocabulary ---------------------------------------------------------------------------------------------- */
 
 int32_t kopi__n_vocab(const struct kopi_tokenizer *t) { return (int32_t)t->vocab.n; }
 enum kopi_token_type kopi__token_type(const struct kopi_tokenizer *t, int32_t id) { return t->vocab.type[id]; }

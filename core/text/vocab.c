@@ -8,8 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- text -> id
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- text -> id -------------------------------------------------------------------------------------------------- */
 
 static bool table_new(struct kopi_piece_table *t, uint32_t n)
 {
@@ -49,8 +48,7 @@ int32_t kopi__vocab_find_bytes(const struct kopi_vocab *v, const char *bytes, si
     return (int32_t)slot_of(&v->by_bytes, v->bytes, bytes, n, kopi__hash(bytes, n))->id1 - 1;
 }
 
-/* ---- reading
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static kopi_status bad_key(const struct kopi_gguf *g, kopi_error *err, const char *key, const char *what)
 {
@@ -141,8 +139,7 @@ static kopi_status read_flag(const struct kopi_gguf *g, const char *key, bool *f
     return KOPI_OK;
 }
 
-/* ---- what tokens render to
- * ------------------------------------------------------------------------------------------- */
+/* ---- what tokens render to --------------------------------------------------------------------------------------- */
 
 /* The byte that a character of the byte-level alphabet stands for, or -1: printable Latin-1 is itself, the other 68
  * bytes come in order from U+0100 on (GPT-2, encoder.py). */
@@ -237,8 +234,7 @@ static kopi_status make_bytes(struct kopi_vocab *v, kopi_error *err)
     return KOPI_OK;
 }
 
-/* ---- end of generation
- * ----------------------------------------------------------------------------------------------- */
+/* ---- end of generation ------------------------------------------------------------------------------------------- */
 
 /* Texts that end a turn, a text or a file in known families. They count as control tokens only; files that declare them
  * user-defined mean the same (such a token typed by a user must not end anything). */
@@ -324,8 +320,7 @@ static kopi_status read_ends(const struct kopi_gguf *g, struct kopi_vocab *v, ko
     return KOPI_OK;
 }
 
-/* ---- white space behind special tokens
- * ------------------------------------------------------------------------------- */
+/* ---- white space behind special tokens --------------------------------------------------------------------------- */
 
 static bool contains_phi3(struct kopi_gguf_str s)
 {

@@ -1,5 +1,6 @@
-/* kopi-blas: LINEAR of F32, F16 and BF16 weights by OpenBLAS. Prompts are what it is for: then LINEAR is a product of matrices, and
- * nearly all of the work. The other operations, and quantized weights, are computed by the cpu backend that kopi loads beside this one.
+/* kopi-blas: LINEAR of F32, F16 and BF16 weights by OpenBLAS. Prompts are what it is for: then LINEAR is a product of
+ * matrices, and nearly all of the work. The other operations, and quantized weights, are computed by the cpu backend
+ * that kopi loads beside this one.
  *
  * Sums are taken in whatever order OpenBLAS likes, so the device claims neither EXACT nor REPEATABLE bits. */
 #include <kopi/backend.h>
@@ -18,7 +19,7 @@ struct backend {
     void (*from_f16)(const uint16_t *h, float *f, int64_t n);
 };
 
-/* ---- weights to floats ----------------------------------------------------------------------------------------------- */
+/* ---- weights to floats ------------------------------------------------------------------------------------------- */
 
 static void f16_plain(const uint16_t *h, float *f, int64_t n)
 {
@@ -39,7 +40,7 @@ static void bf16(const uint16_t *h, float *f, int64_t n)
     for (int64_t i = 0; i < n; i++) f[i] = kopi_bf16_to_f32(h[i]);
 }
 
-/* ---- LINEAR ---------------------------------------------------------------------------------------------------------- */
+/* ---- LINEAR ------------------------------------------------------------------------------------------------------ */
 
 /* Rows of floats in memory, `stride` floats apart. */
 struct rows {
@@ -54,7 +55,8 @@ static struct rows rows_of(const kopi_kctx *k, int32_t tensor)
     return (struct rows){k->data[tensor], kopi_extent(k->run, t, t->n_dims - 1), bytes / (int64_t)sizeof(float)};
 }
 
-/* y[token][r] = w[r] . x[token] (+ bias[r]) for n rows of w, which are `len` floats each; y and bias begin at the first of them. */
+/* y[token][r] = w[r] . x[token] (+ bias[r]) for n rows of w, which are `len` floats each; y and bias begin at the first
+ * of them. */
 static void multiply(struct rows x, const float *w, int64_t len, int64_t n, const float *bias, struct rows y)
 {
     for (int64_t t = 0; t < y.n && bias; t++) __builtin_memcpy(y.data + t * y.stride, bias, (size_t)n * sizeof(float));
@@ -62,8 +64,8 @@ static void multiply(struct rows x, const float *w, int64_t len, int64_t n, cons
     if (y.n == 1)
         cblas_sgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)len, 1.0f, w, (int)len, x.data, 1, keep, y.data, 1);
     else
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)y.n, (int)n, (int)len, 1.0f, x.data, (int)x.stride, w, (int)len, keep,
-                    y.data, (int)y.stride);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)y.n, (int)n, (int)len, 1.0f, x.data, (int)x.stride, w,
+                    (int)len, keep, y.data, (int)y.stride);
 }
 
 static int64_t panel_rows(int64_t len) { return len < PANEL ? PANEL / len : 1; }
@@ -98,7 +100,7 @@ static kopi_status linear(void *be, const kopi_kctx *k, const kopi_op *op)
 static const uint32_t weights[] = {KOPI_DTYPE_F32, KOPI_DTYPE_F16, KOPI_DTYPE_BF16}, f32[] = {KOPI_DTYPE_F32};
 static const kopi_kernel kernels[] = {{KOPI_OP_LINEAR, 1, weights, f32, 3, 1, linear, scratch}};
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static kopi_status create(const kopi_host *host, uint32_t device, void **be)
 {

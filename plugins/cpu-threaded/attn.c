@@ -1,12 +1,13 @@
-/* Attention over one chunk of one KV head, for the queries that share it. The scores of 16 positions are one v16 (the keys lie
- * interleaved); the values are added row by row. Tiles of queries share the loads of keys and values. */
+/* Attention over one chunk of one KV head, for the queries that share it. The scores of 16 positions are one v16 (the
+ * keys lie interleaved); the values are added row by row. Tiles of queries share the loads of keys and values. */
 #include "kernels.h"
 #include "vec.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Queries of a tile, sized so that a tile's accumulators stay in registers: SCORE_TILE * 2 and VALUE_TILE * VALUE_WIDTH v16. */
+/* Queries of a tile, sized so that a tile's accumulators stay in registers: SCORE_TILE * 2 and VALUE_TILE * VALUE_WIDTH
+ * v16. */
 #if defined(__AVX512F__)
 enum { SCORE_TILE = 8, VALUE_TILE = 8, VALUE_WIDTH = 2 };
 #else
@@ -42,7 +43,7 @@ VEC void fetch_ahead(const char *const *ahead, uint32_t d, const bool f16)
     __builtin_prefetch(ahead[3] + at);
 }
 
-/* ---- scores --------------------------------------------------------------------------------------------------------- */
+/* ---- scores ------------------------------------------------------------------------------------------------------ */
 
 VEC void score_tile(struct block *b, uint32_t q, const uint32_t nq, const void *k0, const void *k1, const bool f16)
 {
@@ -96,7 +97,7 @@ static void cap_scores(struct block *b)
             v16_store(b->p[q] + j, v16_mul(cap, v16_tanh(v16_div(v16_load(b->p[q] + j), cap))));
 }
 
-/* ---- softmax -------------------------------------------------------------------------------------------------------- */
+/* ---- softmax ----------------------------------------------------------------------------------------------------- */
 
 /* Visible positions of query q in the block: [*from, *to), empty if from >= to. */
 static void visible(const struct block *b, uint32_t q, uint32_t *from, uint32_t *to)
@@ -138,11 +139,11 @@ static void softmax(struct block *b, uint32_t q, uint32_t from, uint32_t to)
     v16_store(sum + KT_SUM_L, v16_add(v16_add(v16_load(sum + KT_SUM_L), p0), p1));
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 /* Dimensions [d0, d0 + 16 nv) of queries [q, q + nq), positions [from, to) of 16 at v. */
-VEC void value_tile(struct block *b, uint32_t q, const uint32_t nq, const void *v, uint32_t lane0, uint32_t from, uint32_t to,
-                    uint32_t d0, const uint32_t nv, const bool f16)
+VEC void value_tile(struct block *b, uint32_t q, const uint32_t nq, const void *v, uint32_t lane0, uint32_t from,
+                    uint32_t to, uint32_t d0, const uint32_t nv, const bool f16)
 {
     v16 o[VALUE_TILE][VALUE_WIDTH];
 #pragma GCC unroll 8
@@ -166,11 +167,12 @@ VEC void value_tile(struct block *b, uint32_t q, const uint32_t nq, const void *
         for (uint32_t k = 0; k < nv; k++) v16_store(b->c->sum[q + i] + KT_SUM_O + d0 + 16 * k, o[i][k]);
 }
 
-VEC void value_tiles(struct block *b, uint32_t q, const uint32_t nq, const void *v, uint32_t lane0, uint32_t from, uint32_t to,
-                     const bool f16)
+VEC void value_tiles(struct block *b, uint32_t q, const uint32_t nq, const void *v, uint32_t lane0, uint32_t from,
+                     uint32_t to, const bool f16)
 {
     uint32_t d = 0, n = b->c->head_dim_v;
-    for (; d + 16 * VALUE_WIDTH <= n; d += 16 * VALUE_WIDTH) value_tile(b, q, nq, v, lane0, from, to, d, VALUE_WIDTH, f16);
+    for (; d + 16 * VALUE_WIDTH <= n; d += 16 * VALUE_WIDTH)
+        value_tile(b, q, nq, v, lane0, from, to, d, VALUE_WIDTH, f16);
     for (; d + 16 <= n; d += 16) value_tile(b, q, nq, v, lane0, from, to, d, 1, f16);
     for (; d < n; d++)
         for (uint32_t i = 0; i < nq; i++) {
@@ -226,7 +228,7 @@ static void values(struct block *b)
     }
 }
 
-/* ---- the chunk ------------------------------------------------------------------------------------------------------ */
+/* ---- the chunk --------------------------------------------------------------------------------------------------- */
 
 static void do_block(struct block *b)
 {
@@ -258,7 +260,8 @@ void kt__attn_chunk(const struct kt_attn_chunk *c)
         c->sum[q][KT_SUM_M] = -INFINITY;
     }
     for (b.first = 0; b.first < KT_CHUNK; b.first += KT_BLOCK) {
-        /* Queries come in order of position, so both ends of what they see ascend: those that see this block are a range. */
+        /* Queries come in order of position, so both ends of what they see ascend: those that see this block are a
+         * range. */
         for (b.q0 = 0; b.q0 < c->n_queries && c->end[b.q0] <= b.first;) b.q0++;
         for (b.q1 = c->n_queries; b.q1 > b.q0 && c->begin[b.q1 - 1] >= b.first + KT_BLOCK;) b.q1--;
         if (b.q0 < b.q1) do_block(&b);

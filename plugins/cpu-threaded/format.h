@@ -70,11 +70,11 @@ KT_INLINE int kt_hi_at(const struct kt_format *f)
 KT_INLINE int kt_lo_at(const struct kt_format *f) { return kt_hi_at(f) + KT_ROWS * f->len * f->hi / 8; }
 KT_INLINE int kt_block_bytes(const struct kt_format *f) { return kt_lo_at(f) + KT_ROWS * f->len * f->lo / 8; }
 
-/* ---- activations ----------------------------------------------------------------------------------------- */
+/* ---- activations ------------------------------------------------------------------------------------------------- */
 
 /* Each 32 columns of a unit of w tokens are a record: eight quads [8][w] of 4 bytes, then [w] of the sum: int32,
- * times -128, for A8_32; the int16 sums of each 16 columns for A8_256. A block of A8_32 is a record, d [w], d * sum [w];
- * one of A8_256 is eight records, d [w]. F32: [k][w]. */
+ * times -128, for A8_32; the int16 sums of each 16 columns for A8_256. A block of A8_32 is a record, d [w], d * sum
+ * [w]; one of A8_256 is eight records, d [w]. F32: [k][w]. */
 enum { KT_UNIT = 12, KT_RECORD = 36, KT_A8_32 = KT_RECORD + 8, KT_A8_256 = 8 * KT_RECORD + 4 }; /* bytes per token */
 
 /* Tokens in the unit that starts at t. */
@@ -90,7 +90,7 @@ static inline uint64_t kt_token_bytes(uint32_t dtype, uint32_t k)
     return (uint64_t)k * 4;
 }
 
-/* ---- functions of each type, the same for all levels (repack.c) ------------------------------------------ */
+/* ---- functions of each type, the same for all levels (repack.c) -------------------------------------------------- */
 
 #define KT_ROW_FUNCTIONS_(name, ...)                                                                                   \
     uint64_t kt_##name##_group_bytes(uint32_t k);                                                                      \
@@ -100,7 +100,7 @@ KT_BLOCK32_TYPES(KT_ROW_FUNCTIONS_)
 KT_BLOCK256_TYPES(KT_ROW_FUNCTIONS_)
 KT_FLOAT_TYPES(KT_ROW_FUNCTIONS_)
 
-/* ---- tables of each level -------------------------------------------------------------------------------- */
+/* ---- tables of each level ---------------------------------------------------------------------------------------- */
 
 enum { KT_N_LINEARS = 14 };
 struct kt_kernel_table {

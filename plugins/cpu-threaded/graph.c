@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 struct maker {
     struct kt *kt;
@@ -21,7 +21,8 @@ static int32_t new_value(struct maker *m, int32_t tensor, int32_t node)
     struct kt_graph *g = m->g;
     const kopi_tensor *t = kopi_tensor_at(g->prog, tensor);
     uint32_t last = t->n_dims - 1;
-    struct kt_value v = {.tensor = tensor, .node = node, .n = 1, .act_dtype = t->dtype, .act = is_act_dtype(t->dtype), .output = -1};
+    struct kt_value v = {
+        .tensor = tensor, .node = node, .n = 1, .act_dtype = t->dtype, .act = is_act_dtype(t->dtype), .output = -1};
     for (uint32_t i = 0; i < last; i++) v.n *= (uint32_t)t->dim[i].n;
     v.wanted = t->dim[last].sym == KOPI_DIM_OUT;
     v.outside = m->elsewhere[tensor] || node < 0;
@@ -50,7 +51,7 @@ static const float *vector_of(const struct maker *m, const kopi_op *op, uint32_t
     return i < op->n_in && op->in[i] >= 0 ? kopi_tensor_at(m->g->prog, op->in[i])->data : NULL;
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 static struct kt_node *new_node(struct maker *m, uint32_t kind, const kopi_op *op)
 {
@@ -84,7 +85,8 @@ static kopi_status add_linear(struct maker *m, const kopi_op *op)
     n->weight = kopi_tensor_at(m->g->prog, op->in[1])->handle;
     n->bias = vector_of(m, op, 2);
     n->out = write_value(m, op->out[0], (int32_t)m->g->n_nodes - 1);
-    return n->weight ? KOPI_OK : m->kt->host->fail(m->kt->host->ctx, KOPI_E_INTERNAL, "a weight of LINEAR was not imported");
+    return n->weight ? KOPI_OK
+                     : m->kt->host->fail(m->kt->host->ctx, KOPI_E_INTERNAL, "a weight of LINEAR was not imported");
 }
 
 static void add_embed(struct maker *m, const kopi_op *op)
@@ -132,7 +134,8 @@ static void add_rows(struct maker *m, const kopi_op *op)
         n->data = t->data;
         n->data_stride = t->nb[2];
     }
-    if (op->op == KOPI_OP_QUANTIZE) n->quantize = kt_quantize_find(kopi_tensor_at(m->g->prog, op->out[0])->dtype, m->kt->level);
+    if (op->op == KOPI_OP_QUANTIZE)
+        n->quantize = kt_quantize_find(kopi_tensor_at(m->g->prog, op->out[0])->dtype, m->kt->level);
     n->out = write_value(m, op->out[0], (int32_t)m->g->n_nodes - 1);
 }
 
@@ -147,7 +150,7 @@ static kopi_status add_op(struct maker *m, const kopi_op *op)
     }
 }
 
-/* ---- wanted rows ---------------------------------------------------------------------------------------------------- */
+/* ---- wanted rows ------------------------------------------------------------------------------------------------- */
 
 /* Whether node n may work on wanted rows, given what is decided for the nodes after it. */
 static bool feeds_wanted_only(const struct kt_graph *g, uint32_t n, const bool *stays)
@@ -176,8 +179,8 @@ static bool picks_no_rows(const struct kt_node *n)
     return n->kind == KOPI_OP_LINEAR || n->kind == KOPI_OP_QUANTIZE || n->kind == KT_NODE_PACK;
 }
 
-/* Decides which nodes work on wanted rows, from the last to the first. Those that can't pick rows stay with the tokens when
- * their input does; that may hold back others, hence the repetition. */
+/* Decides which nodes work on wanted rows, from the last to the first. Those that can't pick rows stay with the tokens
+ * when their input does; that may hold back others, hence the repetition. */
 static void move_gather_up(struct kt_graph *g, bool *stays)
 {
     for (bool again = true; again;) {
@@ -200,7 +203,8 @@ static void drop_gathers(struct kt_graph *g)
     for (uint32_t n = 0; n < g->n_nodes; n++) {
         struct kt_node *node = &g->nodes[n];
         const struct kt_value *out = node->out >= 0 ? &g->values[node->out] : NULL;
-        if (node->kind != KOPI_OP_GATHER || !g->values[node->in[0]].wanted || out->outside || out->output >= 0) continue;
+        if (node->kind != KOPI_OP_GATHER || !g->values[node->in[0]].wanted || out->outside || out->output >= 0)
+            continue;
         node->gone = true;
         for (uint32_t i = n + 1; i < g->n_nodes; i++)
             for (int k = 0; k < 2; k++)
@@ -208,7 +212,7 @@ static void drop_gathers(struct kt_graph *g)
     }
 }
 
-/* ---- making --------------------------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 static void find_elsewhere(struct maker *m)
 {
@@ -230,7 +234,8 @@ static kopi_status check_outside(struct kt *kt, const struct kt_graph *g)
         const kopi_tensor *t = kopi_tensor_at(g->prog, v->tensor);
         char text[160];
         if (!v->outside || v->output >= 0 || (t->data && !v->act)) continue;
-        snprintf(text, sizeof text, "tensor %.60s goes to or comes from another backend; use backend cpu for this model", t->name);
+        snprintf(text, sizeof text,
+                 "tensor %.60s goes to or comes from another backend; use backend cpu for this model", t->name);
         return kt->host->fail(kt->host->ctx, KOPI_E_UNSUPPORTED, text);
     }
     return KOPI_OK;

@@ -1,9 +1,9 @@
-/* plugins/cpu-threaded/graph.h - the program as nodes that make values: every output of an operation is a value of its own, so
- * that "in place" is a matter of where values are put (schedule.c), not of order.
+/* plugins/cpu-threaded/graph.h - the program as nodes that make values: every output of an operation is a value of its
+ * own, so that "in place" is a matter of where values are put (schedule.c), not of order.
  *
- * Two rewrites happen here. LINEAR with F32 input gets a PACK node (the kernels' layout), shared by all that read the same
- * value. And GATHER is moved up: what only feeds wanted rows is computed for the wanted rows only, back to the last layer's
- * attention; a node on wanted rows that reads a value with a row per token takes the row of its token. */
+ * Two rewrites happen here. LINEAR with F32 input gets a PACK node (the kernels' layout), shared by all that read the
+ * same value. And GATHER is moved up: what only feeds wanted rows is computed for the wanted rows only, back to the
+ * last layer's attention; a node on wanted rows that reads a value with a row per token takes the row of its token. */
 #ifndef KT_GRAPH_H
 #define KT_GRAPH_H
 
@@ -44,7 +44,8 @@ struct kt_graph {
     bool outside;                  /* some value lives outside */
 };
 
-kopi_status kt_graph_make(struct kt *kt, const kopi_program *p, uint32_t first_op, uint32_t n_ops, struct kt_graph *g); /* [load] */
+kopi_status kt_graph_make(struct kt *kt, const kopi_program *p, uint32_t first_op, uint32_t n_ops,
+                          struct kt_graph *g);         /* [load] */
 void kt_graph_free(struct kt *kt, struct kt_graph *g); /* [load] also of a half-made one */
 
 #endif

@@ -11,8 +11,8 @@
 /* Constants of ATTN (kopi/op.h), and positions that the private KV layout interleaves. */
 enum { KT_CHUNK = 256, KT_BLOCK = 32, KT_LANES = 16, KT_CHUNK_PARTS = KT_CHUNK / KT_LANES };
 
-/* Running softmax sum of one query over one chunk or over all chunks so far: l in sixteen lanes (after the chunk its tree,
- * in the first), m, then o [head_dim_v]. */
+/* Running softmax sum of one query over one chunk or over all chunks so far: l in sixteen lanes (after the chunk its
+ * tree, in the first), m, then o [head_dim_v]. */
 enum { KT_SUM_L = 0, KT_SUM_M = 16, KT_SUM_O = 32 }; /* offsets in floats */
 static inline uint32_t kt_sum_floats(uint32_t head_dim_v) { return KT_SUM_O + (head_dim_v + 15u) / 16u * 16u; }
 
@@ -25,17 +25,19 @@ struct kt_attn_chunk {
     bool k_f16, v_f16;                          /* else F32 */
     float scale, softcap;
     const float *const *q;                      /* [n_queries] rows of head_dim_k */
-    const uint16_t *begin, *end;                /* [n_queries] visible positions, counted from the chunk's first; begin < end */
-    const void *k[KT_CHUNK_PARTS];              /* 16 positions each: [head_dim_k][16]; read where something is visible */
+    const uint16_t *begin, *end;   /* [n_queries] visible positions, counted from the chunk's first; begin < end */
+    const void *k[KT_CHUNK_PARTS]; /* 16 positions each: [head_dim_k][16]; read where something is visible */
     const void *v[KT_CHUNK_PARTS];              /* [16][head_dim_v] */
     float *const *sum;                          /* [n_queries] results, kt_sum_floats each */
 };
 
 struct kt_kernels {
     const char *name; /* "avx512vnni" */
-    void (*norm)(const float *x, float *y, uint32_t n, const kopi_norm_params *p, const float *weight, const float *bias);
+    void (*norm)(const float *x, float *y, uint32_t n, const kopi_norm_params *p, const float *weight,
+                 const float *bias);
     /* All heads of one token; table: its row. */
-    void (*rope)(const float *x, float *y, uint32_t head_dim, uint32_t n_heads, const kopi_rope_params *p, const float *table);
+    void (*rope)(const float *x, float *y, uint32_t head_dim, uint32_t n_heads, const kopi_rope_params *p,
+                 const float *table);
     void (*add)(const float *a, const float *b, float *y, uint32_t n);
     void (*scale)(const float *x, float *y, uint32_t n, float value);
     void (*softcap)(const float *x, float *y, uint32_t n, float cap);
@@ -49,7 +51,7 @@ struct kt_kernels {
 };
 extern const struct kt_kernels kt__kernels_c, kt__kernels_avx2, kt__kernels_avx512vnni;
 
-/* ---- inside a level ------------------------------------------------------------------------------------------------- */
+/* ---- inside a level ---------------------------------------------------------------------------------------------- */
 
 #ifdef KT_ISA
 

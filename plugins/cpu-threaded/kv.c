@@ -19,27 +19,30 @@ static bool part_fits(const kopi_program *p, int32_t tensor, uint32_t n_heads, u
 {
     const kopi_tensor *t = tensor >= 0 ? kopi_tensor_at(p, tensor) : NULL;
     if (!t || (t->dtype != KOPI_DTYPE_F16 && t->dtype != KOPI_DTYPE_F32) || t->group >= p->n_groups) return false;
-    return n_heads && head_dim && t->dim[0].n == (int64_t)n_heads * head_dim && kopi_group_at(p, t->group)->page_len % KT_LANES == 0;
+    return n_heads && head_dim && t->dim[0].n == (int64_t)n_heads * head_dim &&
+           kopi_group_at(p, t->group)->page_len % KT_LANES == 0;
 }
 
 bool kt_kv_fits(const kopi_program *p, const kopi_op *op)
 {
     if (op->op == KOPI_OP_KV_WRITE) {
         const kopi_kv_write_params *w = op->params;
-        return part_fits(p, op->out[0], w->n_kv_heads, w->head_dim_k) && part_fits(p, op->out[1], w->n_kv_heads, w->head_dim_v) &&
+        return part_fits(p, op->out[0], w->n_kv_heads, w->head_dim_k) &&
+               part_fits(p, op->out[1], w->n_kv_heads, w->head_dim_v) &&
                kopi_tensor_at(p, op->out[0])->group == kopi_tensor_at(p, op->out[1])->group;
     }
     const kopi_attn_params *a = op->params;
-    return part_fits(p, op->in[1], a->n_kv_heads, a->head_dim_k) && part_fits(p, op->in[2], a->n_kv_heads, a->head_dim_v) &&
-           a->n_heads % a->n_kv_heads == 0;
+    return part_fits(p, op->in[1], a->n_kv_heads, a->head_dim_k) &&
+           part_fits(p, op->in[2], a->n_kv_heads, a->head_dim_v) && a->n_heads % a->n_kv_heads == 0;
 }
 
-/* ---- to and from the canonical page --------------------------------------------------------------------------------- */
+/* ---- to and from the canonical page ------------------------------------------------------------------------------ */
 
 /* Byte offset of one element inside the part: private layout. */
 static uint64_t private_at(const struct kt_kv_part *t, bool key, uint32_t head, uint32_t pos, uint32_t d)
 {
-    uint64_t i = key ? ((uint64_t)(pos / KT_LANES) * t->head_dim + d) * KT_LANES + pos % KT_LANES : (uint64_t)pos * t->head_dim + d;
+    uint64_t i = key ? ((uint64_t)(pos / KT_LANES) * t->head_dim + d) * KT_LANES + pos % KT_LANES
+                     : (uint64_t)pos * t->head_dim + d;
     return head * t->head_bytes + i * (t->f16 ? 2 : 4);
 }
 

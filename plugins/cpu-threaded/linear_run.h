@@ -5,7 +5,7 @@
 
 #include "linear_tile.h"
 
-/* ---- one function per type and width of a unit ----------------------------------------------------------- */
+/* ---- one function per type and width of a unit ------------------------------------------------------------------- */
 
 /* What a type has for units of 1, 2, 4, 8 and KT_UNIT tokens. */
 struct widths {

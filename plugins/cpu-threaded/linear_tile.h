@@ -155,7 +155,7 @@ KT_INLINE void store(const struct tile *a, int R, int T, int slice, int t0, vf (
     }
 }
 
-/* ---- blocks of 32 ---------------------------------------------------------------------------------------- */
+/* ---- blocks of 32 ------------------------------------------------------------------------------------------------ */
 
 /* Tokens t0 .. t0 + T of a unit of W, slices from `slice` on. */
 KT_INLINE void tile32(const struct kt_format *f, bool bytes, const struct tile *a, int T, int W, int slice, int t0)
@@ -188,7 +188,7 @@ KT_INLINE void tile32(const struct kt_format *f, bool bytes, const struct tile *
     store(a, R, T, slice, t0, acc);
 }
 
-/* ---- blocks of 256 --------------------------------------------------------------------------------------- */
+/* ---- blocks of 256 ----------------------------------------------------------------------------------------------- */
 
 /* Scales (or minimums) of scale j of the rows of a slice. */
 KT_INLINE vi scale_of(const struct kt_format *f, const uint8_t *p, int j, bool min)
@@ -256,7 +256,7 @@ KT_INLINE void tile256(const struct kt_format *f, bool bytes, const struct tile 
     store(a, R, T, slice, t0, acc);
 }
 
-/* ---- floats ---------------------------------------------------------------------------------------------- */
+/* ---- floats ------------------------------------------------------------------------------------------------------ */
 
 KT_INLINE vf load_f32(const uint8_t *p) { return v_loadf((const float *)(const void *)p); }
 KT_INLINE vf load_f16(const uint8_t *p) { return v_f16(p); }

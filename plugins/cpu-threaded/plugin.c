@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- levels --------------------------------------------------------------------------------------------------------- */
+/* ---- levels ------------------------------------------------------------------------------------------------------ */
 
 static const struct kt_kernels *kernels_of(enum kt_level level)
 {
@@ -25,14 +25,20 @@ static kopi_status read_level(const kopi_host *host, enum kt_level *level)
     return host->fail(host->ctx, KOPI_E_CONFIG, err);
 }
 
-/* ---- capability ----------------------------------------------------------------------------------------------------- */
+/* ---- capability -------------------------------------------------------------------------------------------------- */
 
 static const kopi_tensor *operand(const kopi_program *p, const int32_t *list, uint32_t n, uint32_t i)
 {
     return i < n && list[i] >= 0 && (uint32_t)list[i] < p->n_tensors ? kopi_tensor_at(p, list[i]) : NULL;
 }
-static const kopi_tensor *in_of(const kopi_program *p, const kopi_op *op, uint32_t i) { return operand(p, op->in, op->n_in, i); }
-static const kopi_tensor *out_of(const kopi_program *p, const kopi_op *op, uint32_t i) { return operand(p, op->out, op->n_out, i); }
+static const kopi_tensor *in_of(const kopi_program *p, const kopi_op *op, uint32_t i)
+{
+    return operand(p, op->in, op->n_in, i);
+}
+static const kopi_tensor *out_of(const kopi_program *p, const kopi_op *op, uint32_t i)
+{
+    return operand(p, op->out, op->n_out, i);
+}
 
 static bool is_f32(const kopi_tensor *t) { return t && t->dtype == KOPI_DTYPE_F32 && t->n_dims >= 1; }
 
@@ -59,17 +65,20 @@ static bool has_shape(const kopi_program *p, const kopi_op *op)
 static bool has_linear(const kopi_program *p, const kopi_op *op)
 {
     const kopi_tensor *w = in_of(p, op, 1), *x = in_of(p, op, 0);
-    return w && x && is_f32(out_of(p, op, 0)) && kt_linear_find(w->dtype, KT_C) && x->dtype == kopi_activation_dtype(w->dtype);
+    return w && x && is_f32(out_of(p, op, 0)) && kt_linear_find(w->dtype, KT_C) &&
+           x->dtype == kopi_activation_dtype(w->dtype);
 }
 
-/* Quantized activations never leave the plan: their layout is private. So all operations on the tensor have to be ours. */
+/* Quantized activations never leave the plan: their layout is private. So all operations on the tensor have to be ours.
+ */
 static bool all_ours(const kopi_program *p, int32_t tensor)
 {
     bool made = false;
     for (uint32_t i = 0; i < p->n_ops; i++) {
         const kopi_op *op = kopi_op_at(p, i);
         for (uint32_t k = 0; k < op->n_in; k++)
-            if (op->in[k] == tensor && !(op->op == KOPI_OP_LINEAR && k == 0 && has_shape(p, op) && has_linear(p, op))) return false;
+            if (op->in[k] == tensor && !(op->op == KOPI_OP_LINEAR && k == 0 && has_shape(p, op) && has_linear(p, op)))
+                return false;
         for (uint32_t k = 0; k < op->n_out; k++) {
             if (op->out[k] != tensor) continue;
             if (op->op != KOPI_OP_QUANTIZE || !has_shape(p, op)) return false;
@@ -86,7 +95,8 @@ static int32_t supports(void *be, const kopi_program *p, const kopi_op *op)
     const kopi_tensor *x = in_of(p, op, 0), *y = out_of(p, op, 0);
     switch (op->op) {
     case KOPI_OP_EMBED: return is_f32(y) && kt_linear_find(x->dtype, KT_C);
-    case KOPI_OP_QUANTIZE: return (y->dtype == KOPI_DTYPE_A8_32 || y->dtype == KOPI_DTYPE_A8_256) && all_ours(p, op->out[0]);
+    case KOPI_OP_QUANTIZE:
+        return (y->dtype == KOPI_DTYPE_A8_32 || y->dtype == KOPI_DTYPE_A8_256) && all_ours(p, op->out[0]);
     case KOPI_OP_LINEAR: return has_linear(p, op) && (is_f32(x) || all_ours(p, op->in[0]));
     case KOPI_OP_KV_WRITE: return out_of(p, op, 1) && kt_kv_fits(p, op);
     case KOPI_OP_ATTN: return in_of(p, op, 1) && in_of(p, op, 2) && is_f32(y) && kt_kv_fits(p, op);
@@ -104,7 +114,7 @@ static const char *describe(void *be, const kopi_program *p, const kopi_op *op)
     return op->op == KOPI_OP_ATTN ? attn[kt->level] : levels[kt->level];
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static kopi_status create(const kopi_host *host, uint32_t device, void **be)
 {

@@ -25,7 +25,7 @@ static uint32_t u32_at(const uint8_t *p)
     return u;
 }
 
-/* ---- blocks of the file ---------------------------------------------------------------------------------- */
+/* ---- blocks of the file ------------------------------------------------------------------------------------------ */
 
 /* 16 bytes: the low nibbles are elements 0-15, the high ones 16-31. */
 static void nibbles(const uint8_t *restrict p, uint8_t *restrict code, int n)
@@ -160,7 +160,7 @@ static void read_q6_k(const uint8_t *p, struct block *b) /* ql[128], qh[64], sca
     }
 }
 
-/* ---- planes ---------------------------------------------------------------------------------------------- */
+/* ---- planes ------------------------------------------------------------------------------------------------------ */
 
 /* Bits [from, from + bits) of a row's codes into its 4 bytes of each 64 of a plane. */
 static void put_plane(const uint8_t *code, int len, int from, int bits, uint8_t *plane, int row)
@@ -252,7 +252,7 @@ KT_INLINE void block_to_f32(const struct kt_format *f, const struct block *b, fl
 KT_BLOCK32_TYPES(ROWS_OF_BLOCKS)
 KT_BLOCK256_TYPES(ROWS_OF_BLOCKS)
 
-/* ---- floats ---------------------------------------------------------------------------------------------- */
+/* ---- floats ------------------------------------------------------------------------------------------------------ */
 
 static float value_f32(const void *p)
 {

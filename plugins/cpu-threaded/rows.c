@@ -19,7 +19,7 @@
     FOR_16(v16_store((y) + i, f(v16_load((a) + i), v16_load((b) + i))),                                                \
            v16_store_n((y) + i, f(v16_load_n((a) + i, n - i), v16_load_n((b) + i, n - i)), n - i))
 
-/* ---- norms ---------------------------------------------------------------------------------------------------------- */
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
 
 static float sum_of(const float *x, uint32_t n)
 {
@@ -47,7 +47,8 @@ VEC v16 normalized(v16 x, v16 r, const float *weight, const float *bias, uint32_
     return y;
 }
 
-static void norm(const float *x, float *y, uint32_t n, const kopi_norm_params *p, const float *weight, const float *bias)
+static void norm(const float *x, float *y, uint32_t n, const kopi_norm_params *p, const float *weight,
+                 const float *bias)
 {
     if (p->kind == KOPI_NORM_LAYER) {
         v16 mean = v16_set(sum_of(x, n) / (float)n);
@@ -56,12 +57,14 @@ static void norm(const float *x, float *y, uint32_t n, const kopi_norm_params *p
         x = y;
     }
     v16 r = v16_set(1.0f / __builtin_sqrtf(sum_of_squares(x, n) / (float)n + p->eps));
-    FOR_16(v16_store(y + i, normalized(v16_load(x + i), r, weight ? weight + i : NULL, bias ? bias + i : NULL, 16)),
-           v16_store_n(y + i, normalized(v16_load_n(x + i, n - i), r, weight ? weight + i : NULL, bias ? bias + i : NULL, n - i),
-                       n - i));
+    FOR_16(
+        v16_store(y + i, normalized(v16_load(x + i), r, weight ? weight + i : NULL, bias ? bias + i : NULL, 16)),
+        v16_store_n(y + i,
+                    normalized(v16_load_n(x + i, n - i), r, weight ? weight + i : NULL, bias ? bias + i : NULL, n - i),
+                    n - i));
 }
 
-/* ---- rotation ------------------------------------------------------------------------------------------------------- */
+/* ---- rotation ---------------------------------------------------------------------------------------------------- */
 
 static void rope_pair(const float *x, float *y, uint32_t i0, uint32_t i1, const float *cs)
 {
@@ -91,7 +94,8 @@ static void rope_neighbours(const float *x, float *y, uint32_t n, const float *c
 
 enum { ROPE_PAIRS = 128 }; /* that the table is split up for at once */
 
-static void rope(const float *x, float *y, uint32_t head_dim, uint32_t n_heads, const kopi_rope_params *p, const float *table)
+static void rope(const float *x, float *y, uint32_t head_dim, uint32_t n_heads, const kopi_rope_params *p,
+                 const float *table)
 {
     float c[ROPE_PAIRS], s[ROPE_PAIRS];
     bool halves = p->pairing == KOPI_ROPE_HALF;
@@ -114,7 +118,7 @@ static void rope(const float *x, float *y, uint32_t head_dim, uint32_t n_heads, 
     }
 }
 
-/* ---- element by element --------------------------------------------------------------------------------------------- */
+/* ---- element by element ------------------------------------------------------------------------------------------ */
 
 static void add(const float *a, const float *b, float *y, uint32_t n) { MAP2(a, b, y, v16_add); }
 
@@ -157,7 +161,7 @@ static void glu(const float *gate, const float *up, float *y, uint32_t n, uint32
         MAP2(gate, up, y, RELU_UP);
 }
 
-/* ---- the KV cache --------------------------------------------------------------------------------------------------- */
+/* ---- the KV cache ------------------------------------------------------------------------------------------------ */
 
 static void store_v(const float *x, void *row, uint32_t n, bool f16)
 {

@@ -12,10 +12,11 @@ struct kt_place kt_place_of(const struct kt_worker *w, int32_t value)
     uint32_t section = v->wanted;
     const struct kt_loc *loc = &w->sched[section]->loc[value];
     switch (loc->where) {
-    case KT_SHARED: return (struct kt_place){p->shared + p->shared_at[section] + loc->off, loc->ld, 0, w->n_rows, loc->cap};
+    case KT_SHARED:
+        return (struct kt_place){p->shared + p->shared_at[section] + loc->off, loc->ld, 0, w->n_rows, loc->cap};
     case KT_PRIVATE:
-        return (struct kt_place){w->private + p->private_at[section] + loc->off, loc->ld, w->tile.begin, w->tile.end - w->tile.begin,
-                                 loc->cap};
+        return (struct kt_place){w->private + p->private_at[section] + loc->off, loc->ld, w->tile.begin,
+                                 w->tile.end - w->tile.begin, loc->cap};
     case KT_OUTPUT: {
         const kopi_output *o = kopi_output_at(w->run, (uint32_t)v->output);
         return (struct kt_place){o->host, (uint64_t)o->row_bytes / sizeof(float), 0, 0, 0};
@@ -24,14 +25,15 @@ struct kt_place kt_place_of(const struct kt_worker *w, int32_t value)
     }
 }
 
-/* ---- tiles ---------------------------------------------------------------------------------------------------------- */
+/* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 static bool is_many(const struct kt_worker *w) { return w->sched[w->section] == &w->plan->sched[w->section][KT_MANY]; }
 
 /* Number of tiles, a multiple of the workers: every worker gets as many. Tiles are whole units of activations. */
 static uint32_t n_tiles(const struct kt_worker *w)
 {
-    uint64_t unit = kt_act_unit(), units = (w->n_rows + unit - 1) / unit, most = is_many(w) ? KT_TILE_UNITS : UINT32_MAX;
+    uint64_t unit = kt_act_unit(), units = (w->n_rows + unit - 1) / unit,
+             most = is_many(w) ? KT_TILE_UNITS : UINT32_MAX;
     return (uint32_t)((units + w->nth * most - 1) / (w->nth * most)) * w->nth;
 }
 
@@ -44,7 +46,7 @@ static struct kt_range tile_of(const struct kt_worker *w, uint32_t round, uint32
     return (struct kt_range){(uint32_t)begin, (uint32_t)(end < w->n_rows ? end : w->n_rows)};
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 static void do_step(struct kt_worker *w, const struct kt_step *s, struct kt_range r)
 {
@@ -62,8 +64,8 @@ static void do_step(struct kt_worker *w, const struct kt_step *s, struct kt_rang
     if (w->trace) kt_trace_step(w, s, begin);
 }
 
-/* Steps [i, end), all split by rows and without a barrier between them: tile after tile, so that a tile's values stay in the
- * cache from step to step. */
+/* Steps [i, end), all split by rows and without a barrier between them: tile after tile, so that a tile's values stay
+ * in the cache from step to step. */
 static void do_tiles(struct kt_worker *w, uint32_t i, uint32_t end)
 {
     uint32_t n = n_tiles(w);
@@ -95,7 +97,7 @@ static void do_section(struct kt_worker *w, uint32_t section, uint32_t n_rows)
     }
 }
 
-/* ---- the region ----------------------------------------------------------------------------------------------------- */
+/* ---- the region -------------------------------------------------------------------------------------------------- */
 
 struct region {
     const struct kt_plan *plan;
@@ -110,8 +112,15 @@ static kopi_status work(void *arg, uint32_t ith, uint32_t nth, kopi_team *team)
     const struct region *r = arg;
     const struct kt_plan *p = r->plan;
     char *private = p->private + ith * p->private_bytes;
-    struct kt_worker w = {.plan = p, .run = r->run, .team = team, .ith = ith, .nth = nth, .sched = {r->sched[0], r->sched[1]},
-                          .private = private, .scratch = (float *)(void *)(private + p->scratch_at), .trace = r->trace};
+    struct kt_worker w = {.plan = p,
+                          .run = r->run,
+                          .team = team,
+                          .ith = ith,
+                          .nth = nth,
+                          .sched = {r->sched[0], r->sched[1]},
+                          .private = private,
+                          .scratch = (float *)(void *)(private + p->scratch_at),
+                          .trace = r->trace};
     if (r->n_rows[KT_WANTED]) w.wanted = kopi_output_at(r->run, 0)->rows;
     do_section(&w, KT_TOKENS, r->n_rows[KT_TOKENS]);
     if (r->n_rows[KT_WANTED] && r->sched[KT_WANTED]->n_steps) {

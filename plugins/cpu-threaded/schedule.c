@@ -21,7 +21,7 @@ struct scheduler {
     struct kt_rows rows;
 };
 
-/* ---- splits and barriers -------------------------------------------------------------------------------------------- */
+/* ---- splits and barriers ----------------------------------------------------------------------------------------- */
 
 static uint32_t kind_of(const struct kt_node *n)
 {
@@ -79,7 +79,7 @@ static void mark(struct scheduler *b, const struct kt_node *n, uint32_t split)
     *out = (struct state){split, b->phase, step, out->made ? out->born : b->phase, step, b->phase, true, false};
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 static struct kt_step *last_step(struct scheduler *b) { return b->s->n_steps ? &b->s->steps[b->s->n_steps - 1] : NULL; }
 
@@ -169,7 +169,7 @@ static void make_steps(struct scheduler *b)
         }
 }
 
-/* ---- places --------------------------------------------------------------------------------------------------------- */
+/* ---- places ------------------------------------------------------------------------------------------------------ */
 
 /* A piece of memory and the times (steps or phases) at which it holds something. */
 struct piece {
@@ -224,8 +224,8 @@ static bool in_place(struct scheduler *b, struct memory *m, int32_t v)
     const struct state *f = &b->values[n->in[0]];
     if (from->act || to->act || from->n != to->n || from->wanted != to->wanted || f->split != s->split) return false;
     if (f->last_step != s->step || b->s->loc[n->in[0]].where != b->s->loc[v].where) return false;
-    /* Another node of the same step may still read it for the same rows: steps go through their nodes in order, so only a
-     * later one matters. */
+    /* Another node of the same step may still read it for the same rows: steps go through their nodes in order, so only
+     * a later one matters. */
     for (uint32_t i = (uint32_t)b->g->values[v].node + 1; i < b->g->n_nodes; i++)
         if (b->g->nodes[i].in[0] == n->in[0] || b->g->nodes[i].in[1] == n->in[0]) return false;
     for (uint32_t i = 0; i < m->n; i++) {
@@ -256,7 +256,8 @@ static kopi_status make_places(struct scheduler *b)
         loc->cap = mine ? b->rows.private : b->rows.shared;
         struct memory *m = mine ? &private : &shared;
         if (in_place(b, m, (int32_t)v)) continue;
-        uint64_t size = value->act ? kt_act_bytes(value->act_dtype, value->n, loc->cap) : loc->ld * loc->cap * sizeof(float);
+        uint64_t size =
+            value->act ? kt_act_bytes(value->act_dtype, value->n, loc->cap) : loc->ld * loc->cap * sizeof(float);
         struct piece p = {.size = (size + 63) / 64 * 64, .value = (int32_t)v, .first = mine ? s->step : s->born,
                           .last = mine ? s->last_step : s->last_phase};
         loc->off = place(m, p);
@@ -268,8 +269,8 @@ static kopi_status make_places(struct scheduler *b)
     return ok ? KOPI_OK : kt_nomem(b->kt->host, "plan");
 }
 
-kopi_status kt_schedule(struct kt *kt, const struct kt_graph *g, uint32_t section, enum kt_policy policy, struct kt_rows rows,
-                        struct kt_sched *out)
+kopi_status kt_schedule(struct kt *kt, const struct kt_graph *g, uint32_t section, enum kt_policy policy,
+                        struct kt_rows rows, struct kt_sched *out)
 {
     const kopi_host *host = kt->host;
     struct scheduler b = {.kt = kt, .g = g, .s = out, .section = section, .policy = policy, .rows = rows};

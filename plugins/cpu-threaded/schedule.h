@@ -1,9 +1,11 @@
-/* plugins/cpu-threaded/schedule.h - from nodes to steps: who does what, where workers have to meet, and where values lie.
+/* plugins/cpu-threaded/schedule.h - from nodes to steps: who does what, where workers have to meet, and where values
+ * lie.
  *
- * A program has two sections: the nodes on tokens, then the nodes on wanted rows. Each is scheduled once per policy, and a run
- * picks a policy per section by its number of rows:
- *   FEW   (decoding)      Row operations are done by every worker for itself, in memory of its own: cheaper than to meet.
- *                         LINEAR is split by weight rows, attention by sequences, heads and chunks.
+ * A program has two sections: the nodes on tokens, then the nodes on wanted rows. Each is scheduled once per policy,
+ * and a run picks a policy per section by its number of rows:
+ *   FEW   (decoding)      Row operations are done by every worker for itself, in memory of its own: that is
+ *                         cheaper than to meet. LINEAR is split by weight rows, attention by sequences, heads
+ *                         and chunks.
  *   MID   (short prompts) Row operations and attention are split by rows, LINEAR by weight rows.
  *   MANY  (prompts)       Everything is split by rows, in tiles; workers meet once per layer, for the keys and values.
  * Bits don't depend on it. */
@@ -15,8 +17,8 @@
 enum kt_policy { KT_FEW, KT_MID, KT_MANY, KT_N_POLICIES };
 enum { KT_TOKENS = 0, KT_WANTED = 1, KT_N_SECTIONS };
 
-/* Rows that FEW takes; units of activations (kt_act_unit) in a tile of MANY, and in a block of LINEAR with GLU; weight rows of
- * such a block. */
+/* Rows that FEW takes; units of activations (kt_act_unit) in a tile of MANY, and in a block of LINEAR with GLU; weight
+ * rows of such a block. */
 enum { KT_FEW_ROWS = 8, KT_TILE_UNITS = 12, KT_GLU_COLUMNS = 256 };
 
 /* How a step is split over workers. */
@@ -59,8 +61,8 @@ struct kt_sched {
 /* Rows that memory is made for. */
 struct kt_rows { uint32_t shared, private; };
 
-kopi_status kt_schedule(struct kt *kt, const struct kt_graph *g, uint32_t section, enum kt_policy policy, struct kt_rows rows,
-                        struct kt_sched *out); /* [load] */
+kopi_status kt_schedule(struct kt *kt, const struct kt_graph *g, uint32_t section, enum kt_policy policy,
+                        struct kt_rows rows, struct kt_sched *out); /* [load] */
 void kt_sched_free(struct kt *kt, struct kt_sched *s);
 
 #endif

@@ -1,5 +1,6 @@
-/* Steps of ATTN, in two ways. By rows (prompts): a worker takes all heads and chunks of its rows. By items (decoding): an item
- * is a sequence, a KV head and, where that balances better, one query head or one chunk; chunks are put together by MERGE. */
+/* Steps of ATTN, in two ways. By rows (prompts): a worker takes all heads and chunks of its rows. By items (decoding):
+ * an item is a sequence, a KV head and, where that balances better, one query head or one chunk; chunks are put
+ * together by MERGE. */
 #include "plan.h"
 
 #include <string.h>
@@ -23,14 +24,15 @@ uint64_t kt_attn_partials(const struct kt_graph *g, uint32_t n_rows)
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         if (g->nodes[i].kind != KOPI_OP_ATTN) continue;
         const kopi_attn_params *p = g->nodes[i].op->params;
-        uint64_t one = ((uint64_t)g->prog->max_pos / KT_CHUNK + 2) * p->n_heads * kt_sum_floats(p->head_dim_v), all = one * n_rows;
+        uint64_t one = ((uint64_t)g->prog->max_pos / KT_CHUNK + 2) * p->n_heads * kt_sum_floats(p->head_dim_v),
+                 all = one * n_rows;
         uint64_t need = one > enough ? one : all < enough ? all : enough;
         if (need > most) most = need;
     }
     return most;
 }
 
-/* ---- what rows see -------------------------------------------------------------------------------------------------- */
+/* ---- what rows see ----------------------------------------------------------------------------------------------- */
 
 /* Everything about one ATTN at work. */
 struct attend {
@@ -54,7 +56,10 @@ static struct attend attend_of(struct kt_worker *w, const struct kt_step *s)
     return a;
 }
 
-static uint32_t position(const struct attend *a, uint32_t row) { return (uint32_t)a->w->run->pos[kt_token(a->w, a->n, row)]; }
+static uint32_t position(const struct attend *a, uint32_t row)
+{
+    return (uint32_t)a->w->run->pos[kt_token(a->w, a->n, row)];
+}
 static int32_t sequence(const struct attend *a, uint32_t row) { return a->w->run->seq[kt_token(a->w, a->n, row)]; }
 static uint32_t first_seen(const struct attend *a, uint32_t row)
 {
@@ -74,7 +79,7 @@ static struct kt_range span(const struct attend *a, uint32_t row, uint32_t end)
     return r;
 }
 
-/* ---- one chunk ------------------------------------------------------------------------------------------------------ */
+/* ---- one chunk --------------------------------------------------------------------------------------------------- */
 
 /* Rows of one sequence and query heads of one KV head: at most KT_MAX_QUERIES queries together. */
 struct block {
@@ -82,7 +87,8 @@ struct block {
     uint32_t kv_head;
 };
 
-static bool find_pages(const struct attend *a, struct kt_attn_chunk *c, const struct block *b, uint32_t chunk, uint32_t begin, uint32_t end)
+static bool find_pages(const struct attend *a, struct kt_attn_chunk *c, const struct block *b, uint32_t chunk,
+                       uint32_t begin, uint32_t end)
 {
     const kopi_seq_run *seq = kopi_seq_at(a->w->run, (uint32_t)sequence(a, b->rows.begin));
     for (uint32_t i = begin / KT_LANES; i * KT_LANES < end; i++) {
@@ -102,9 +108,16 @@ static void one_chunk(const struct attend *a, const struct block *b, uint32_t ch
     const float *q[KT_MAX_QUERIES];
     float *sum[KT_MAX_QUERIES];
     uint16_t begin[KT_MAX_QUERIES], end[KT_MAX_QUERIES];
-    struct kt_attn_chunk c = {.head_dim_k = a->p->head_dim_k, .head_dim_v = a->p->head_dim_v, .k_f16 = a->n->k.f16,
-                              .v_f16 = a->n->v.f16, .scale = a->p->scale, .softcap = a->p->softcap, .q = q, .begin = begin,
-                              .end = end, .sum = sum};
+    struct kt_attn_chunk c = {.head_dim_k = a->p->head_dim_k,
+                              .head_dim_v = a->p->head_dim_v,
+                              .k_f16 = a->n->k.f16,
+                              .v_f16 = a->n->v.f16,
+                              .scale = a->p->scale,
+                              .softcap = a->p->softcap,
+                              .q = q,
+                              .begin = begin,
+                              .end = end,
+                              .sum = sum};
     uint32_t base = chunk * KT_CHUNK, lowest = KT_CHUNK, highest = 0;
     for (uint32_t row = b->rows.begin; row < b->rows.end; row++) {
         uint32_t from = first_seen(a, row), to = position(a, row) + 1;
@@ -130,7 +143,7 @@ static void one_chunk(const struct attend *a, const struct block *b, uint32_t ch
     a->w->status = host->fail(host->ctx, KOPI_E_INTERNAL, "a visible position has no KV page");
 }
 
-/* ---- whole: all chunks by one worker -------------------------------------------------------------------------------- */
+/* ---- whole: all chunks by one worker ----------------------------------------------------------------------------- */
 
 /* Scratch: the totals of the block's queries, then their sums over the chunk at hand. */
 static float *total_of(const struct attend *a, const struct block *b, uint32_t row, uint32_t head)
@@ -164,7 +177,8 @@ static void whole_block(const struct attend *a, const struct block *b)
 static void each_block(const struct attend *a, struct block all, uint32_t chunk,
                        void (*fn)(const struct attend *a, const struct block *b, uint32_t chunk))
 {
-    uint32_t heads = all.heads.end - all.heads.begin, per = heads < KT_MAX_QUERIES ? heads : KT_MAX_QUERIES, rows = KT_MAX_QUERIES / per;
+    uint32_t heads = all.heads.end - all.heads.begin, per = heads < KT_MAX_QUERIES ? heads : KT_MAX_QUERIES,
+             rows = KT_MAX_QUERIES / per;
     for (uint32_t h = all.heads.begin; h < all.heads.end; h += per)
         for (uint32_t r = all.rows.begin; r < all.rows.end; r += rows) {
             struct block b = {.rows = {r, r + rows < all.rows.end ? r + rows : all.rows.end},
@@ -188,7 +202,7 @@ static void by_rows(const struct attend *a, struct kt_range r)
     }
 }
 
-/* ---- by items ------------------------------------------------------------------------------------------------------- */
+/* ---- by items ---------------------------------------------------------------------------------------------------- */
 
 /* Partial sums: [row][head][chunk], chunks counted from the row's first. */
 static float *partial(const struct attend *a, uint32_t row, uint32_t head, uint32_t i)
@@ -200,7 +214,10 @@ static float *partial_sum(const struct attend *a, const struct block *b, uint32_
     (void)b;
     return partial(a, row, head, chunk - first_seen(a, row) / KT_CHUNK);
 }
-static void do_chunk(const struct attend *a, const struct block *b, uint32_t chunk) { one_chunk(a, b, chunk, partial_sum); }
+static void do_chunk(const struct attend *a, const struct block *b, uint32_t chunk)
+{
+    one_chunk(a, b, chunk, partial_sum);
+}
 
 /* Sets max_chunks: 0 where each item takes all chunks. */
 static void choose_chunks(struct attend *a)
@@ -232,7 +249,8 @@ struct walk {
 static void item(struct walk *k, struct block b, uint32_t chunk, uint64_t cost)
 {
     const struct kt_worker *w = k->a->w;
-    uint64_t middle = 2 * k->at + cost, low = 2 * k->total * w->ith / w->nth, high = 2 * k->total * (w->ith + 1) / w->nth;
+    uint64_t middle = 2 * k->at + cost, low = 2 * k->total * w->ith / w->nth,
+             high = 2 * k->total * (w->ith + 1) / w->nth;
     k->at += cost;
     k->n_items++;
     if (!k->counting && middle >= low && (middle < high || w->ith + 1 == w->nth))
@@ -250,7 +268,8 @@ static void items_of(struct walk *k, struct kt_range rows, uint32_t kv_head, str
         return;
     }
     for (uint32_t c = from / KT_CHUNK; c * KT_CHUNK < to; c++) {
-        uint32_t begin = c * KT_CHUNK > from ? c * KT_CHUNK : from, end = (c + 1) * KT_CHUNK < to ? (c + 1) * KT_CHUNK : to;
+        uint32_t begin = c * KT_CHUNK > from ? c * KT_CHUNK : from,
+                 end = (c + 1) * KT_CHUNK < to ? (c + 1) * KT_CHUNK : to;
         item(k, b, c, end - begin + START);
     }
 }
@@ -263,7 +282,9 @@ static void walk(struct walk *k)
         s = span(a, s.end, a->w->n_rows);
         for (uint32_t h = 0; h < a->p->n_kv_heads; h++)
             for (uint32_t i = 0; i < k->parts; i++)
-                items_of(k, s, h, (struct kt_range){h * a->group + a->group * i / k->parts, h * a->group + a->group * (i + 1) / k->parts});
+                items_of(k, s, h,
+                         (struct kt_range){h * a->group + a->group * i / k->parts,
+                                           h * a->group + a->group * (i + 1) / k->parts});
     }
 }
 

@@ -13,14 +13,16 @@ static const struct kt_node *node(const struct kt_worker *w, int32_t i) { return
 static uint32_t groups_of(const struct kt_weight *w) { return (w->n + KT_ROWS - 1) / KT_ROWS; }
 
 /* Groups [g.begin, g.end) of one LINEAR for rows r; y: their first column of the first row. */
-static void run_linear(const struct kt_worker *w, const struct kt_node *n, struct kt_range g, struct kt_range r, float *y, uint64_t ldy)
+static void run_linear(const struct kt_worker *w, const struct kt_node *n, struct kt_range g, struct kt_range r,
+                       float *y, uint64_t ldy)
 {
     const struct kt_weight *weight = n->weight;
     const struct kt_place px = kt_place_of(w, n->in[0]);
     const struct kt_act x = kt_act_of(w, n->in[0], px);
     uint32_t column = g.begin * KT_ROWS, columns = (g.end - g.begin) * KT_ROWS, left = weight->n - column;
-    weight->kernel->run(weight->groups + g.begin * weight->group_bytes, g.end - g.begin, columns < left ? columns : left, weight->k, &x,
-                        r.begin - px.first, r.end - r.begin, n->bias ? n->bias + column : NULL, y, ldy);
+    weight->kernel->run(weight->groups + g.begin * weight->group_bytes, g.end - g.begin,
+                        columns < left ? columns : left, weight->k, &x, r.begin - px.first, r.end - r.begin,
+                        n->bias ? n->bias + column : NULL, y, ldy);
 }
 
 static void run_plain(const struct kt_worker *w, const struct kt_node *n, struct kt_range g, struct kt_range r)
@@ -39,7 +41,8 @@ static void run_glu(const struct kt_worker *w, const struct kt_unit *u, struct k
     float *gate = w->scratch, *up = u->linear[1] < 0 ? NULL : w->scratch + block_floats();
     for (struct kt_range c = g; c.begin < g.end; c.begin = c.end) {
         c.end = g.end - c.begin < KT_GLU_COLUMNS / KT_ROWS ? g.end : c.begin + KT_GLU_COLUMNS / KT_ROWS;
-        uint32_t column = c.begin * KT_ROWS, columns = (c.end < groups_of(node(w, u->linear[0])->weight) ? c.end * KT_ROWS : n) - column;
+        uint32_t column = c.begin * KT_ROWS,
+                 columns = (c.end < groups_of(node(w, u->linear[0])->weight) ? c.end * KT_ROWS : n) - column;
         for (struct kt_range b = r; b.begin < r.end; b.begin = b.end) {
             b.end = r.end - b.begin < block_rows() ? r.end : b.begin + block_rows();
             run_linear(w, node(w, u->linear[0]), c, b, gate, KT_GLU_COLUMNS);
@@ -60,12 +63,13 @@ static void run_unit(const struct kt_worker *w, const struct kt_unit *u, struct 
         run_plain(w, node(w, u->linear[0]), g, r);
 }
 
-/* ---- split by columns ----------------------------------------------------------------------------------------------- */
+/* ---- split by columns -------------------------------------------------------------------------------------------- */
 
 /* Bytes that one group of the unit reads. */
 static uint64_t group_cost(const struct kt_worker *w, const struct kt_unit *u)
 {
-    return node(w, u->linear[0])->weight->group_bytes + (u->linear[1] < 0 ? 0 : node(w, u->linear[1])->weight->group_bytes);
+    return node(w, u->linear[0])->weight->group_bytes +
+           (u->linear[1] < 0 ? 0 : node(w, u->linear[1])->weight->group_bytes);
 }
 
 /* Group of a unit whose bytes start at `start` that is nearest to byte `at` of the step. */
@@ -79,7 +83,8 @@ void kt_step_linear(struct kt_worker *w, const struct kt_step *s, struct kt_rang
 {
     const struct kt_unit *units = w->sched[w->section]->units + s->first;
     uint64_t total = 0, start = 0;
-    for (uint32_t i = 0; i < s->n; i++) total += group_cost(w, &units[i]) * groups_of(node(w, units[i].linear[0])->weight);
+    for (uint32_t i = 0; i < s->n; i++)
+        total += group_cost(w, &units[i]) * groups_of(node(w, units[i].linear[0])->weight);
     for (uint32_t i = 0; i < s->n; i++) {
         uint64_t cost = group_cost(w, &units[i]);
         uint32_t n_groups = groups_of(node(w, units[i].linear[0])->weight);

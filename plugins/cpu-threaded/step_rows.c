@@ -1,4 +1,5 @@
-/* Steps of row operations: a few rows at a time go through all nodes of the step, so that they stay in the nearest cache. */
+/* Steps of row operations: a few rows at a time go through all nodes of the step, so that they stay in the nearest
+ * cache. */
 #include "plan.h"
 
 #include <string.h>
@@ -34,7 +35,8 @@ static void embed(struct kt_worker *w, const struct kt_node *n, struct kt_range 
         if (!w->run->tokens)
             memcpy(y, w->run->embd + (uint64_t)t * k, k * sizeof *y);
         else if (n->weight)
-            n->weight->kernel->to_f32(n->weight->groups + token / KT_ROWS * n->weight->group_bytes, token % KT_ROWS, k, y);
+            n->weight->kernel->to_f32(n->weight->groups + token / KT_ROWS * n->weight->group_bytes, token % KT_ROWS, k,
+                                      y);
         else {
             void *group = w->scratch; /* nothing else uses it in a step of rows */
             n->kernel->repack((const char *)n->data + token * n->data_stride, 0, 1, k, group);
@@ -49,7 +51,8 @@ uint64_t kt_rows_scratch(const struct kt_graph *g)
     uint64_t most = 0;
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct kt_node *n = &g->nodes[i];
-        uint64_t need = n->kind == KOPI_OP_EMBED && !n->weight ? n->kernel->group_bytes(g->values[n->out].n) / sizeof(float) : 0;
+        uint64_t need =
+            n->kind == KOPI_OP_EMBED && !n->weight ? n->kernel->group_bytes(g->values[n->out].n) / sizeof(float) : 0;
         if (need > most) most = need;
     }
     return most;
@@ -58,7 +61,8 @@ uint64_t kt_rows_scratch(const struct kt_graph *g)
 static void norm(struct kt_worker *w, const struct kt_node *n, struct kt_range r)
 {
     uint32_t len = width(w, n->out), d = head_dim(w, n);
-    EACH_ROW(for (uint32_t h = 0; h < len; h += d) kernels(w)->norm(x + h, y + h, d, n->op->params, n->weight_f32, n->bias));
+    EACH_ROW(
+        for (uint32_t h = 0; h < len; h += d) kernels(w)->norm(x + h, y + h, d, n->op->params, n->weight_f32, n->bias));
 }
 
 static void quantize(struct kt_worker *w, const struct kt_node *n, struct kt_range r)

@@ -1,8 +1,8 @@
 /* plugins/cpu-threaded/threaded.h - an instance of the backend, and its weights.
  *
- * The files, from the outside in: plugin.c (entry, options, capability), weights.c (import), graph.c (the program as values and
- * nodes), schedule.c (steps, barriers and places in memory), plan.c (prepare), run.c (execute: who does which step), step_*.c
- * (the steps), kv.c (the pages), then the kernels: linear.h, kernels.h. */
+ * The files, from the outside in: plugin.c (entry, options, capability), weights.c (import), graph.c (the program as
+ * values and nodes), schedule.c (steps, barriers and places in memory), plan.c (prepare), run.c (execute: who does
+ * which step), step_*.c (the steps), kv.c (the pages), then the kernels: linear.h, kernels.h. */
 #ifndef KT_THREADED_H
 #define KT_THREADED_H
 

@@ -4,6 +4,7 @@
 
 #include "plan.h"
 
-void kt_trace_step(const struct kt_worker *w, const struct kt_step *s, uint64_t begin); /* [worker] w->trace is not NULL */
+void kt_trace_step(const struct kt_worker *w, const struct kt_step *s,
+                   uint64_t begin); /* [worker] w->trace is not NULL */
 
 #endif

@@ -1,8 +1,9 @@
-/* plugins/cpu-threaded/vec.h - sixteen floats as one value, at the level that the file is compiled for: what the row and
- * attention kernels are written in. Every operation is one IEEE operation per lane, so all levels give the same bits.
+/* plugins/cpu-threaded/vec.h - sixteen floats as one value, at the level that the file is compiled for: what the row
+ * and attention kernels are written in. Every operation is one IEEE operation per lane, so all levels give the same
+ * bits.
  *
- * Bits: a mask of lanes, bit i for lane i. Loads and stores are unaligned; the _n forms touch the first n < 16 lanes (missing
- * lanes load as +0). */
+ * Bits: a mask of lanes, bit i for lane i. Loads and stores are unaligned; the _n forms touch the first n < 16 lanes
+ * (missing lanes load as +0). */
 #ifndef KT_VEC_H
 #define KT_VEC_H
 
@@ -18,7 +19,7 @@
 #include "vec_c.h"
 #endif
 
-/* ---- functions of kopi/math.h --------------------------------------------------------------------------------------- */
+/* ---- functions of kopi/math.h ------------------------------------------------------------------------------------ */
 
 VEC v16 v16_exp(v16 x)
 {

@@ -45,7 +45,10 @@ VEC v16 v16_fms(v16 x, v16 y, v16 z) { return (v16){_mm256_fmsub_ps(x.a, y.a, z.
 VEC v16 v16_firsts(v16 x) { return (v16){_mm256_moveldup_ps(x.a), _mm256_moveldup_ps(x.b)}; }
 VEC v16 v16_seconds(v16 x) { return (v16){_mm256_movehdup_ps(x.a), _mm256_movehdup_ps(x.b)}; }
 VEC v16 v16_swapped(v16 x) { return (v16){_mm256_permute_ps(x.a, 0xb1), _mm256_permute_ps(x.b, 0xb1)}; }
-VEC v16 v16_fma_sub_add(v16 x, v16 y, v16 z) { return (v16){_mm256_fmaddsub_ps(x.a, y.a, z.a), _mm256_fmaddsub_ps(x.b, y.b, z.b)}; }
+VEC v16 v16_fma_sub_add(v16 x, v16 y, v16 z)
+{
+    return (v16){_mm256_fmaddsub_ps(x.a, y.a, z.a), _mm256_fmaddsub_ps(x.b, y.b, z.b)};
+}
 
 VEC __m256 v8_sign(void) { return _mm256_castsi256_ps(_mm256_set1_epi32(INT32_MIN)); }
 VEC v16 v16_negate(v16 x) { return (v16){_mm256_xor_ps(x.a, v8_sign()), _mm256_xor_ps(x.b, v8_sign())}; }

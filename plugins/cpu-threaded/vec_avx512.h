@@ -11,7 +11,10 @@ VEC __mmask16 v16_first(unsigned n) { return (__mmask16)((1u << n) - 1); }
 VEC v16 v16_set(float x) { return _mm512_set1_ps(x); }
 VEC v16 v16_load(const float *p) { return _mm512_loadu_ps(p); }
 VEC v16 v16_load_n(const float *p, unsigned n) { return _mm512_maskz_loadu_ps(v16_first(n), p); }
-VEC v16 v16_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p)); }
+VEC v16 v16_load_f16(const uint16_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
 VEC void v16_store(float *p, v16 x) { _mm512_storeu_ps(p, x); }
 VEC void v16_store_n(float *p, v16 x, unsigned n) { _mm512_mask_storeu_ps(p, v16_first(n), x); }
 VEC void v16_store_f16(uint16_t *p, v16 x)
@@ -31,11 +34,15 @@ VEC v16 v16_swapped(v16 x) { return _mm512_permute_ps(x, 0xb1); }
 VEC v16 v16_fma_sub_add(v16 x, v16 y, v16 z) { return _mm512_fmaddsub_ps(x, y, z); }
 
 VEC __m512i v16_bits_of(v16 x) { return _mm512_castps_si512(x); }
-VEC v16 v16_negate(v16 x) { return _mm512_castsi512_ps(_mm512_xor_si512(v16_bits_of(x), _mm512_set1_epi32(INT32_MIN))); }
+VEC v16 v16_negate(v16 x)
+{
+    return _mm512_castsi512_ps(_mm512_xor_si512(v16_bits_of(x), _mm512_set1_epi32(INT32_MIN)));
+}
 VEC v16 v16_abs(v16 x) { return _mm512_castsi512_ps(_mm512_and_si512(v16_bits_of(x), _mm512_set1_epi32(INT32_MAX))); }
 VEC v16 v16_with_sign(v16 x, v16 s) /* the third operand chooses between the other two, bit by bit */
 {
-    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_set1_epi32(INT32_MIN), v16_bits_of(s), v16_bits_of(x), 0xca));
+    return _mm512_castsi512_ps(
+        _mm512_ternarylogic_epi32(_mm512_set1_epi32(INT32_MIN), v16_bits_of(s), v16_bits_of(x), 0xca));
 }
 
 VEC v16 v16_max(v16 x, v16 y) { return _mm512_max_ps(x, y); }
@@ -45,7 +52,10 @@ VEC v16 v16_zero_if_less(v16 x, v16 y, v16 v)
 {
     return _mm512_maskz_mov_ps((__mmask16)~_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), v);
 }
-VEC v16 v16_pick_less(v16 x, v16 y, v16 v, v16 w) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), w, v); }
+VEC v16 v16_pick_less(v16 x, v16 y, v16 v, v16 w)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), w, v);
+}
 VEC v16 v16_pick(uint32_t bits, v16 x, v16 y) { return _mm512_mask_blend_ps((__mmask16)bits, y, x); }
 VEC v16 v16_pow2(v16 z)
 {

@@ -25,7 +25,10 @@ VEC v16 v16_sub(v16 a, v16 b) { V16_EACH(a.f[i] - b.f[i]); }
 VEC v16 v16_mul(v16 a, v16 b) { V16_EACH(a.f[i] * b.f[i]); }
 VEC v16 v16_div(v16 a, v16 b) { V16_EACH(a.f[i] / b.f[i]); }
 VEC v16 v16_fma(v16 a, v16 b, v16 c) { V16_EACH(__builtin_fmaf(a.f[i], b.f[i], c.f[i])); }
-VEC v16 v16_fms(v16 a, v16 b, v16 c) { V16_EACH(__builtin_fmaf(a.f[i], b.f[i], -c.f[i])); } /* a * b - c, rounded once */
+VEC v16 v16_fms(v16 a, v16 b, v16 c)
+{
+    V16_EACH(__builtin_fmaf(a.f[i], b.f[i], -c.f[i]));
+} /* a * b - c, rounded once */
 /* Of pairs (0, 1), (2, 3) ...: the first twice, the second twice, the two swapped. */
 VEC v16 v16_firsts(v16 a) { V16_EACH(a.f[i & ~1]); }
 VEC v16 v16_seconds(v16 a) { V16_EACH(a.f[i | 1]); }

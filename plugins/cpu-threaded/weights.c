@@ -1,5 +1,5 @@
-/* Import of weights: rows are repacked by the whole team straight from the file's mapping into slabs of huge pages. Many small
- * weights share a slab; a slab goes with its last weight. */
+/* Import of weights: rows are repacked by the whole team straight from the file's mapping into slabs of huge pages.
+ * Many small weights share a slab; a slab goes with its last weight. */
 #include "threaded.h"
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ kopi_status kt_nomem(const kopi_host *host, const char *what)
     return host->fail(host->ctx, KOPI_E_NOMEM, text);
 }
 
-/* ---- slabs ---------------------------------------------------------------------------------------------------------- */
+/* ---- slabs ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t pad(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
@@ -83,7 +83,7 @@ static void give(struct kt *kt, struct kt_slab *s)
     kt_free(kt->host, s);
 }
 
-/* ---- import --------------------------------------------------------------------------------------------------------- */
+/* ---- import ------------------------------------------------------------------------------------------------------ */
 
 struct repack {
     const struct kt *kt;
@@ -97,7 +97,8 @@ static void release(const struct repack *r, uint64_t begin, uint64_t end)
 {
     const struct kt *kt = r->kt;
     uint64_t stride = (uint64_t)r->from->nb[1];
-    if (r->whole && kt->release) kt->release->bytes(kt->host->ctx, (const char *)r->from->data + begin * stride, (end - begin) * stride);
+    if (r->whole && kt->release)
+        kt->release->bytes(kt->host->ctx, (const char *)r->from->data + begin * stride, (end - begin) * stride);
 }
 
 static kopi_status repack(void *arg, uint32_t ith, uint32_t nth, kopi_team *team)
@@ -109,7 +110,8 @@ static kopi_status repack(void *arg, uint32_t ith, uint32_t nth, kopi_team *team
     uint64_t g = n_groups * ith / nth, end = n_groups * (ith + 1) / nth, released = g * KT_ROWS;
     for (; g < end; g++) {
         uint64_t row = g * KT_ROWS, left = w->n - row, n = left < KT_ROWS ? left : KT_ROWS;
-        w->kernel->repack((const char *)r->from->data + row * stride, stride, (uint32_t)n, w->k, w->groups + g * w->group_bytes);
+        w->kernel->repack((const char *)r->from->data + row * stride, stride, (uint32_t)n, w->k,
+                          w->groups + g * w->group_bytes);
         if ((row + n - released) * stride < RELEASE) continue;
         release(r, released, row + n);
         released = row + n;

@@ -1,6 +1,7 @@
-/* Offset and size of every field, and every number, of the backend ABI: compiling this file is the test. Rows are never changed
- * and never removed; new fields and numbers get rows at the end of their block (tests/abi/layout.py sees to that, and prints
- * them). A struct's size grows with its fields; what was frozen as its minimum stays in core/backend/plugin.c. */
+/* Offset and size of every field, and every number, of the backend ABI: compiling this file is the test. Rows are never
+ * changed and never removed; new fields and numbers get rows at the end of their block (tests/abi/layout.py sees to
+ * that, and prints them). A struct's size grows with its fields; what was frozen as its minimum stays in
+ * core/backend/plugin.c. */
 #include <kopi/backend.h>
 
 #define SIZE(T, n) _Static_assert(sizeof(T) == (n), #T " has another size");

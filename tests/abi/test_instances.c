@@ -1,5 +1,5 @@
-/* One file gives one handle, whatever it is called; instances of one backend, and of different backends, live in one process and
- * run at the same time, each with the bits that it has alone. */
+/* One file gives one handle, whatever it is called; instances of one backend, and of different backends, live in one
+ * process and run at the same time, each with the bits that it has alone. */
 #include "backend/plugin.h"
 #include "base/mem.h"
 #include "tests/support/load.h"
@@ -58,7 +58,8 @@ struct job {
     struct tiny_loaded l;
 };
 
-static const char *const settings[] = {"plugin_dirs=" BUILD "/.libs:" BUILD "/tests/abi/.libs", "backend.fallback=cpu", "backend.threads=2", "models[].context.size=64", NULL};
+static const char *const settings[] = {"plugin_dirs=" BUILD "/.libs:" BUILD "/tests/abi/.libs", "backend.fallback=cpu",
+                                       "backend.threads=2", "models[].context.size=64", NULL};
 
 static void forward(struct job *j, int chunk)
 {
@@ -68,7 +69,8 @@ static void forward(struct job *j, int chunk)
     for (int i = 0; i < N; i++) ids[i] = (i * 37 + i * i) % VOCAB;
     ck_assert_int_eq(kopi_cache_new(j->l.model, &c, NULL), KOPI_OK);
     for (int i = 0; i < N; i += chunk)
-        if (kopi_model_forward(j->l.model, c, ids + i, (size_t)chunk, j->have + i * VOCAB, &e) != KOPI_OK) ck_abort_msg("%s", e.text);
+        if (kopi_model_forward(j->l.model, c, ids + i, (size_t)chunk, j->have + i * VOCAB, &e) != KOPI_OK)
+            ck_abort_msg("%s", e.text);
     kopi_cache_free(c);
 }
 
@@ -88,7 +90,8 @@ static void *work(void *arg)
 
 static void run_pair(const char *backend_a, const char *backend_b)
 {
-    static const struct tiny_llama c = {.n_vocab = VOCAB, .n_embd = 64, .n_ff = 96, .context = 64, .dtype = KOPI_DTYPE_Q8_0};
+    static const struct tiny_llama c = {
+        .n_vocab = VOCAB, .n_embd = 64, .n_ff = 96, .context = 64, .dtype = KOPI_DTYPE_Q8_0};
     char path[2][512];
     static struct job alone[2], job[2];
     const char *backend[] = {backend_a, backend_b};
@@ -102,7 +105,8 @@ static void run_pair(const char *backend_a, const char *backend_b)
         tiny_llama_model(path[i], &mine);
         alone[i] = (struct job){.backend = "cpu", .path = path[i], .rounds = 1};
         work(&alone[i]);
-        job[i] = (struct job){.backend = backend[i], .path = path[i], .want = alone[i].have, .rounds = 12, .start = &start};
+        job[i] =
+            (struct job){.backend = backend[i], .path = path[i], .want = alone[i].have, .rounds = 12, .start = &start};
     }
     ck_assert(memcmp(alone[0].have, alone[1].have, sizeof alone[0].have) != 0);
     for (int i = 0; i < 2; i++) ck_assert_int_eq(pthread_create(&thread[i], NULL, work, &job[i]), 0);
@@ -134,7 +138,8 @@ static void *on_shared_engine(void *arg)
 
 START_TEST(two_models_of_one_engine)
 {
-    static const struct tiny_llama c = {.n_vocab = VOCAB, .n_embd = 64, .n_ff = 96, .context = 64, .dtype = KOPI_DTYPE_Q8_0, .seed = 5};
+    static const struct tiny_llama c = {
+        .n_vocab = VOCAB, .n_embd = 64, .n_ff = 96, .context = 64, .dtype = KOPI_DTYPE_Q8_0, .seed = 5};
     char path[512];
     static struct job alone, job[2];
     struct tiny_loaded l;
@@ -154,7 +159,7 @@ START_TEST(two_models_of_one_engine)
 }
 END_TEST
 
-/* ---- a host of the first minimum --------------------------------------------------------------------------------------- */
+/* ---- a host of the first minimum --------------------------------------------------------------------------------- */
 
 /* What the first hosts of this ABI offer: everything up to `option`. Behind it lies a page that may not be read. */
 enum { HOST_MINIMUM = KOPI_END_OF(kopi_host, option) };
@@ -180,12 +185,16 @@ static kopi_status cut_create(const kopi_host *host, uint32_t device, void **be)
     return real_create(cut_host(host), device, be);
 }
 
-static kopi_status cut_device(const kopi_host *host, uint32_t index, kopi_device *out) { return real_device(cut_host(host), index, out); }
+static kopi_status cut_device(const kopi_host *host, uint32_t index, kopi_device *out)
+{
+    return real_device(cut_host(host), index, out);
+}
 
 /* The loader knows the file by its inode, so the change in the handle reaches the model that is loaded afterwards. */
 START_TEST(a_host_of_the_first_minimum)
 {
-    static const struct tiny_llama c = {.n_vocab = VOCAB, .n_embd = 64, .n_ff = 96, .context = 64, .dtype = KOPI_DTYPE_Q8_0, .seed = 7};
+    static const struct tiny_llama c = {
+        .n_vocab = VOCAB, .n_embd = 64, .n_ff = 96, .context = 64, .dtype = KOPI_DTYPE_Q8_0, .seed = 7};
     static struct job alone, job;
     char path[512], plugin[512];
     tiny_path(path, "tiny.gguf");
@@ -205,7 +214,7 @@ START_TEST(a_host_of_the_first_minimum)
 }
 END_TEST
 
-/* ---- what a backend that takes the program is told ---------------------------------------------------------------------- */
+/* ---- what a backend that takes the program is told --------------------------------------------------------------- */
 
 static kopi_backend_ops real;
 static uint32_t ids_seen[8];
@@ -220,7 +229,8 @@ static struct kopi_plugin_handle *threaded(void)
 
 static const char *model_file(char *path, uint64_t seed)
 {
-    const struct tiny_llama c = {.n_vocab = VOCAB, .n_embd = 64, .n_ff = 96, .context = 64, .dtype = KOPI_DTYPE_Q8_0, .seed = seed};
+    const struct tiny_llama c = {
+        .n_vocab = VOCAB, .n_embd = 64, .n_ff = 96, .context = 64, .dtype = KOPI_DTYPE_Q8_0, .seed = seed};
     tiny_path(path, "tiny.gguf");
     tiny_llama_model(path, &c);
     return path;

@@ -1,5 +1,5 @@
-/* A small backend that supplies ADD, exactly, and the mould of the plugins that tests/abi/loading.py builds: each macro below can
- * be given another value on the compiler's command line, which makes one thing wrong. */
+/* A small backend that supplies ADD, exactly, and the mould of the plugins that tests/abi/loading.py builds: each macro
+ * below can be given another value on the compiler's command line, which makes one thing wrong. */
 #include <kopi/backend.h>
 #include <kopi/ext/draft/release.h>
 #include <stdio.h>
@@ -89,17 +89,25 @@ static kopi_status add(void *be, const kopi_kctx *k, const kopi_op *op)
     return KOPI_OK;
 }
 
-UNUSED static kopi_status mute(void *be, const kopi_kctx *k, const kopi_op *op) { return (void)be, (void)k, (void)op, KOPI_OK; }
+UNUSED static kopi_status mute(void *be, const kopi_kctx *k, const kopi_op *op)
+{
+    return (void)be, (void)k, (void)op, KOPI_OK;
+}
 
 UNUSED static const kopi_kernel kernels[] = {{KOPI_OP_ADD, 1, NULL, NULL, 0, 0, add, NULL}};
-UNUSED static const kopi_kernel mute_norm[] = {{KOPI_OP_NORM, 1, NULL, NULL, 0, 0, mute, NULL}}; /* an operation with a weight */
+UNUSED static const kopi_kernel mute_norm[] = {
+    {KOPI_OP_NORM, 1, NULL, NULL, 0, 0, mute, NULL}}; /* an operation with a weight */
 UNUSED static const kopi_kernel no_function[] = {{KOPI_OP_ADD, 1, NULL, NULL, 0, 0, NULL, NULL}};
 UNUSED static void to_f32(const void *blocks, float *out, int64_t n) { (void)blocks, (void)out, (void)n; }
-UNUSED static const kopi_dtype_info types[] = {
-    {sizeof(kopi_dtype_info), 0x40000001u, "GOOD", 32, 16, to_f32}, {sizeof(kopi_dtype_info), 8u, "TAKEN", 32, 34, to_f32},
-    {sizeof(kopi_dtype_info), 0x40000002u, "EMPTY", 0, 16, to_f32}, {sizeof(kopi_dtype_info), 0x40000003u, "MUTE", 32, 16, NULL}};
+UNUSED static const kopi_dtype_info types[] = {{sizeof(kopi_dtype_info), 0x40000001u, "GOOD", 32, 16, to_f32},
+                                               {sizeof(kopi_dtype_info), 8u, "TAKEN", 32, 34, to_f32},
+                                               {sizeof(kopi_dtype_info), 0x40000002u, "EMPTY", 0, 16, to_f32},
+                                               {sizeof(kopi_dtype_info), 0x40000003u, "MUTE", 32, 16, NULL}};
 
-UNUSED static int32_t supports(void *be, const kopi_program *p, const kopi_op *op) { return (void)be, (void)p, op->op == KOPI_OP_ADD; }
+UNUSED static int32_t supports(void *be, const kopi_program *p, const kopi_op *op)
+{
+    return (void)be, (void)p, op->op == KOPI_OP_ADD;
+}
 UNUSED static kopi_status prepare(void *be, const kopi_program *p, uint32_t first, uint32_t n, void **plan)
 {
     (void)be, (void)p, (void)first, (void)n, (void)plan;
@@ -132,7 +140,8 @@ static kopi_status create(const kopi_host *host, uint32_t device, void **be)
     IN_CREATE;
     if (!(*be = host->alloc(host->ctx, sizeof host, 16))) return host->fail(host->ctx, KOPI_E_NOMEM, "state");
     *(const kopi_host **)*be = host;
-    if (__builtin_strcmp(common_name(), NAME)) return host->fail(host->ctx, KOPI_E_INTERNAL, "common_name is that of another plugin");
+    if (__builtin_strcmp(common_name(), NAME))
+        return host->fail(host->ctx, KOPI_E_INTERNAL, "common_name is that of another plugin");
     return KOPI_OK;
 }
 static void destroy(void *be)
@@ -151,7 +160,10 @@ UNUSED static kopi_status device(const kopi_host *host, uint32_t index, kopi_dev
     (void)host;
     return KOPI_OK;
 }
-UNUSED static kopi_status no_device(const kopi_host *host, uint32_t index, kopi_device *out) { return (void)host, (void)index, (void)out, KOPI_E_RANGE; }
+UNUSED static kopi_status no_device(const kopi_host *host, uint32_t index, kopi_device *out)
+{
+    return (void)host, (void)index, (void)out, KOPI_E_RANGE;
+}
 UNUSED static kopi_status broken_device(const kopi_host *host, uint32_t index, kopi_device *out)
 {
     (void)index, (void)out;
@@ -163,10 +175,18 @@ UNUSED static const struct later_ops { kopi_backend_ops known; uint64_t more[4];
     .known = {.struct_size = OPS_SIZE, .create = create, .destroy = destroy, .kernels = kernels, .n_kernels = 1,
               .kernel_stride = sizeof *kernels, OPS_FIELDS},
     .more = {~0ull, ~0ull, ~0ull, ~0ull}};
-UNUSED static const struct later_plugin { kopi_plugin known; uint64_t more[4]; } plugin = {
-    .known = {.struct_size = STRUCT_SIZE, .abi_minor = ABI_MINOR, .min_host_minor = MIN_HOST_MINOR, .sanitizer = SANITIZER,
-              .fingerprint = FINGERPRINT, .name = NAME, .version = VERSION, .device = DEVICE, .ops = OPS, PLUGIN_FIELDS},
-    .more = {~0ull, ~0ull, ~0ull, ~0ull}};
+UNUSED static const struct later_plugin { kopi_plugin known; uint64_t more[4];
+} plugin = {.known = {.struct_size = STRUCT_SIZE,
+                      .abi_minor = ABI_MINOR,
+                      .min_host_minor = MIN_HOST_MINOR,
+                      .sanitizer = SANITIZER,
+                      .fingerprint = FINGERPRINT,
+                      .name = NAME,
+                      .version = VERSION,
+                      .device = DEVICE,
+                      .ops = OPS,
+                      PLUGIN_FIELDS},
+            .more = {~0ull, ~0ull, ~0ull, ~0ull}};
 
 const kopi_plugin *kopi_plugin_v1(void)
 {

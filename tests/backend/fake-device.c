@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- capability: what the chip can, without the operation that the option names ---------------------------------------- */
+/* ---- capability: what the chip can, without the operation that the option names ---------------------------------- */
 
 #define COUNT(NAME, id, version) #NAME,
 static const char *const op_names[] = {KOPI_OPS(COUNT)};
@@ -32,7 +32,7 @@ static const char *describe(void *be, const kopi_program *p, const kopi_op *op)
     return supports(be, p, op) ? f->chip->describe(f->chip_be, p, op) : NULL;
 }
 
-/* ---- buffers ----------------------------------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 static kopi_status buf_alloc(void *be, uint64_t size, uint32_t usage, void **handle, void **host_ptr)
 {
@@ -52,7 +52,10 @@ static kopi_status transfer(struct fake *f, void *handle, uint64_t off, void *to
     fake_leave(&f->memory);
     return at ? KOPI_OK : KOPI_E_INVALID;
 }
-static kopi_status buf_read(void *be, void *handle, uint64_t off, void *host, uint64_t n) { return transfer(be, handle, off, host, NULL, n); }
+static kopi_status buf_read(void *be, void *handle, uint64_t off, void *host, uint64_t n)
+{
+    return transfer(be, handle, off, host, NULL, n);
+}
 static kopi_status buf_write(void *be, void *handle, uint64_t off, const void *host, uint64_t n)
 {
     return transfer(be, handle, off, NULL, host, n);
@@ -68,7 +71,7 @@ static kopi_status buf_copy(void *be, void *dst, uint64_t dst_off, void *src, ui
     return to && from ? KOPI_OK : KOPI_E_INVALID;
 }
 
-/* ---- weights ----------------------------------------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 static kopi_status weight_import(void *be, const kopi_weight *w, kopi_weight_out *out)
 {
@@ -84,7 +87,7 @@ static kopi_status weight_import(void *be, const kopi_weight *w, kopi_weight_out
     return KOPI_OK;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static kopi_status create(const kopi_host *host, uint32_t device, void **be)
 {
@@ -110,8 +113,12 @@ static kopi_status device(const kopi_host *host, uint32_t index, kopi_device *ou
 {
     (void)host;
     if (index > 0) return KOPI_E_RANGE;
-    kopi_device d = {.struct_size = sizeof d, .kind = KOPI_DEVICE_ACCEL, .flags = KOPI_DEVICE_EXACT | KOPI_DEVICE_REPEATABLE,
-                     .align = 64, .name = "fake", .detail = "memory of its own"};
+    kopi_device d = {.struct_size = sizeof d,
+                     .kind = KOPI_DEVICE_ACCEL,
+                     .flags = KOPI_DEVICE_EXACT | KOPI_DEVICE_REPEATABLE,
+                     .align = 64,
+                     .name = "fake",
+                     .detail = "memory of its own"};
     uint32_t given = out->struct_size < sizeof d ? out->struct_size : (uint32_t)sizeof d;
     memcpy(out, &d, given);
     out->struct_size = given;

@@ -24,8 +24,8 @@ kopi_status fake_kv_export(void *be, const kopi_program *p, uint32_t group, int3
 kopi_status fake_kv_import(void *be, const kopi_program *p, uint32_t group, int32_t page, const void *canonical);
 #endif
 
-/* Where the part of a KV tensor lies in a page of this device. FAKE_CANONICAL: where kopi/op.h says; else the parts come
- * in the opposite order, so that whoever reads a page without kv_export reads nonsense. */
+/* Where the part of a KV tensor lies in a page of this device. FAKE_CANONICAL: where kopi/op.h says; else the parts
+ * come in the opposite order, so that whoever reads a page without kv_export reads nonsense. */
 uint64_t fake_kv_offset(const kopi_program *p, const kopi_tensor *t);
 
 #endif

@@ -49,7 +49,8 @@ kopi_status fake_alloc(struct fake_memory *m, uint64_t size, void **handle)
     struct fake_buffer *b = place(m);
     uint64_t mapped = (size / PAGE + 1) * PAGE;
     *handle = NULL;
-    void *at = b ? mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
+    void *at =
+        b ? mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
     if (at == MAP_FAILED) return m->host->fail(m->host->ctx, KOPI_E_NOMEM, "memory of the device");
     *b = (struct fake_buffer){at, size, mapped};
     memset(at, 0xff, size);
@@ -80,7 +81,8 @@ char *fake_at(struct fake_memory *m, void *handle, uint64_t off, uint64_t n)
 {
     const struct fake_buffer *b = find(m, handle);
     if (!b || off > b->size || n > b->size - off) {
-        m->host->fail(m->host->ctx, KOPI_E_INVALID, b ? "outside of a buffer of the device" : "what should be a buffer of the device is none");
+        m->host->fail(m->host->ctx, KOPI_E_INVALID,
+                      b ? "outside of a buffer of the device" : "what should be a buffer of the device is none");
         return NULL;
     }
     return b->at + off;

@@ -1,5 +1,6 @@
-/* tests/backend/fake-memory.h - the memory of a device that is none: pages without access, but for the time between enter
- * and leave. Handles are small numbers, so that whoever takes one for an address faults. One thread per instance. */
+/* tests/backend/fake-memory.h - the memory of a device that is none: pages without access, but for the time between
+ * enter and leave. Handles are small numbers, so that whoever takes one for an address faults. One thread per instance.
+ */
 #ifndef FAKE_MEMORY_H
 #define FAKE_MEMORY_H
 
@@ -23,8 +24,8 @@ void fake_end(struct fake_memory *m);                /* after every buffer was f
 
 void fake_enter(struct fake_memory *m);
 void fake_leave(struct fake_memory *m);
-/* Address of bytes [off, off + n) of a buffer, to be used between enter and leave; NULL with the host's text where they are
- * not inside it, or the handle is none. */
+/* Address of bytes [off, off + n) of a buffer, to be used between enter and leave; NULL with the host's text where they
+ * are not inside it, or the handle is none. */
 char *fake_at(struct fake_memory *m, void *handle, uint64_t off, uint64_t n);
 
 #endif

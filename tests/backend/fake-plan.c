@@ -39,7 +39,7 @@ uint64_t fake_kv_offset(const kopi_program *p, const kopi_tensor *t)
 #endif
 }
 
-/* ---- prepare ----------------------------------------------------------------------------------------------------------- */
+/* ---- prepare ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t bytes_of(const kopi_tensor *t) { return (uint64_t)(t->nb[t->n_dims - 1] * t->dim[t->n_dims - 1].n); }
 
@@ -105,7 +105,8 @@ static kopi_status fill(struct fake *f, struct plan *l)
 /* One block for the plan and its arrays. */
 static struct plan *plan_new(struct fake *f, const kopi_program *p)
 {
-    size_t tensors = p->n_tensors * sizeof(kopi_tensor), groups = p->n_groups * sizeof(kopi_kv_group), list = p->n_tensors * sizeof(void *);
+    size_t tensors = p->n_tensors * sizeof(kopi_tensor), groups = p->n_groups * sizeof(kopi_kv_group),
+           list = p->n_tensors * sizeof(void *);
     size_t all = sizeof(struct plan) + tensors + groups + 2 * list + p->n_tensors;
     char *at = f->host->alloc(f->host->ctx, all, 64);
     if (!at) {
@@ -157,7 +158,7 @@ void fake_plan_free(void *be, void *plan)
     f->host->free(f->host->ctx, l);
 }
 
-/* ---- execute ----------------------------------------------------------------------------------------------------------- */
+/* ---- execute ----------------------------------------------------------------------------------------------------- */
 
 static kopi_status find_outputs(struct fake *f, struct plan *l, const kopi_run *run)
 {
@@ -176,8 +177,13 @@ kopi_status fake_execute(void *be, void *plan, const kopi_run *run)
     struct plan *l = plan;
     fake_enter(&f->memory);
     kopi_status s = find_outputs(f, l, run);
-    const kopi_kctx k = {.struct_size = sizeof k, .nth = 1, .prog = &l->own, .run = run, .data = l->data,
-                         .scratch = fake_at(&f->memory, l->scratch, 0, l->scratch_size), .scratch_size = l->scratch_size};
+    const kopi_kctx k = {.struct_size = sizeof k,
+                         .nth = 1,
+                         .prog = &l->own,
+                         .run = run,
+                         .data = l->data,
+                         .scratch = fake_at(&f->memory, l->scratch, 0, l->scratch_size),
+                         .scratch_size = l->scratch_size};
     for (uint32_t i = 0; i < l->n && s == KOPI_OK; i++) {
         const kopi_op *op = kopi_op_at(l->p, l->first + i);
         s = f->host->cancelled(f->host->ctx) ? KOPI_E_CANCELLED : kernel_of(f, op->op)->run(f->chip_be, &k, op);
@@ -186,10 +192,11 @@ kopi_status fake_execute(void *be, void *plan, const kopi_run *run)
     return s;
 }
 
-/* ---- pages for the host ------------------------------------------------------------------------------------------------ */
+/* ---- pages for the host ------------------------------------------------------------------------------------------ */
 
 #ifndef FAKE_CANONICAL
-static kopi_status translate(struct fake *f, const kopi_program *p, uint32_t group, int32_t page, char *out, const char *in)
+static kopi_status translate(struct fake *f, const kopi_program *p, uint32_t group, int32_t page, char *out,
+                             const char *in)
 {
     const kopi_kv_group *g = kopi_group_at(p, group);
     fake_enter(&f->memory);

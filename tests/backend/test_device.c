@@ -1,5 +1,5 @@
-/* A whole model on a device whose memory the host can't see: the bits of cpu, with one sequence and several, shared prefixes and
- * rollback; and what is said when such a backend lacks something. */
+/* A whole model on a device whose memory the host can't see: the bits of cpu, with one sequence and several, shared
+ * prefixes and rollback; and what is said when such a backend lacks something. */
 #include "backend/plugin.h"
 #include "run/cache.h"
 #include "run/step.h"
@@ -14,8 +14,14 @@ enum { N = 90, MAX_VOCAB = 512 }; /* N: more than one page */
 
 static const char *const devices[] = {"fake-device", "fake-canonical"};
 #define DIRS "plugin_dirs=" BUILD "/.libs:" BUILD "/tests/backend/.libs"
-static const char *const f32[] = {DIRS, "models[].context.size=128", "models[].context.parallel=3", "models[].context.batch=64", NULL};
-static const char *const f16[] = {DIRS, "models[].context.size=128", "models[].context.parallel=3", "models[].kv.type_k=f16", "models[].kv.type_v=f16", NULL};
+static const char *const f32[] = {DIRS, "models[].context.size=128", "models[].context.parallel=3",
+                                  "models[].context.batch=64", NULL};
+static const char *const f16[] = {DIRS,
+                                  "models[].context.size=128",
+                                  "models[].context.parallel=3",
+                                  "models[].kv.type_k=f16",
+                                  "models[].kv.type_v=f16",
+                                  NULL};
 static const char *const *const settings[] = {f32, f16};
 
 static const char *const files[] = {"llama-gqa-Q4_K_M.gguf", "gemma3-Q4_0.gguf", "qwen2-untied-yarn-Q5_0.gguf"};
@@ -26,7 +32,10 @@ static const char *file(int i, char *buf, size_t n)
     return buf;
 }
 
-static int32_t id(const kopi_model *m, int i) { return (int32_t)((uint32_t)(i * 37 + i * i) % kopi_model_vocab_size(m)); }
+static int32_t id(const kopi_model *m, int i)
+{
+    return (int32_t)((uint32_t)(i * 37 + i * i) % kopi_model_vocab_size(m));
+}
 
 static void forward(kopi_model *m, kopi_cache *c, int first, int n, float *rows)
 {
@@ -59,7 +68,7 @@ static float *rows_of(struct result *r, const kopi_model *m, size_t n)
     return at;
 }
 
-/* ---- scenarios --------------------------------------------------------------------------------------------------------- */
+/* ---- scenarios --------------------------------------------------------------------------------------------------- */
 
 static void one_sequence(kopi_model *m, struct result *r)
 {
@@ -85,7 +94,8 @@ static void several_sequences(kopi_model *m, struct result *r)
             int32_t ids[N];
             int k = round ? 1 : len[s];
             for (int i = 0; i < k; i++) ids[i] = id(m, 11 * s + i + (round ? len[s] + round : 0));
-            if (kopi__step_add(st, c[s]->seq, ids, (uint32_t)k, s == 1 ? (uint32_t)k : 1, &e) != KOPI_OK) ck_abort_msg("%s", e.text);
+            if (kopi__step_add(st, c[s]->seq, ids, (uint32_t)k, s == 1 ? (uint32_t)k : 1, &e) != KOPI_OK)
+                ck_abort_msg("%s", e.text);
             n += s == 1 ? (size_t)k : 1;
         }
         if (kopi__step_run(st, rows_of(r, m, n), &e) != KOPI_OK) ck_abort_msg("%s", e.text);
@@ -94,8 +104,8 @@ static void several_sequences(kopi_model *m, struct result *r)
     kopi__step_free(st);
 }
 
-/* b shares a beginning of a that ends within a page; both go on, and a goes back and on again. Without a copy of that page the one
- * would read what the other wrote. */
+/* b shares a beginning of a that ends within a page; both go on, and a goes back and on again. Without a copy of that
+ * page the one would read what the other wrote. */
 static void shared_prefix_and_rollback(kopi_model *m, struct result *r)
 {
     kopi_cache *a = new_cache(m), *b = new_cache(m);
@@ -112,7 +122,8 @@ static void shared_prefix_and_rollback(kopi_model *m, struct result *r)
     kopi_cache_free(b);
 }
 
-static void (*const scenarios[])(kopi_model *m, struct result *r) = {one_sequence, several_sequences, shared_prefix_and_rollback};
+static void (*const scenarios[])(kopi_model *m, struct result *r) = {one_sequence, several_sequences,
+                                                                     shared_prefix_and_rollback};
 enum { N_FILES = sizeof files / sizeof *files, N_SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 static struct result run(const char *path, const char *backend, const char *const *set, int scenario)
@@ -149,7 +160,13 @@ END_TEST
 /* One weight with two uses. */
 START_TEST(tied_embedding)
 {
-    const struct tiny_llama c = {.n_vocab = 96, .n_embd = 64, .n_ff = 96, .context = 128, .dtype = KOPI_DTYPE_F16, .output = TINY_TIED, .seed = 3};
+    const struct tiny_llama c = {.n_vocab = 96,
+                                 .n_embd = 64,
+                                 .n_ff = 96,
+                                 .context = 128,
+                                 .dtype = KOPI_DTYPE_F16,
+                                 .output = TINY_TIED,
+                                 .seed = 3};
     char path[512];
     tiny_path(path, "tiny.gguf");
     tiny_llama_model(path, &c);
@@ -158,7 +175,7 @@ START_TEST(tied_embedding)
 }
 END_TEST
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 static void refused(const char *const *set, kopi_status status, const char *const *texts)
 {

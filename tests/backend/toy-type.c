@@ -1,5 +1,6 @@
-/* A kernels-only backend with a weight type of its own: 32 whole numbers of a byte behind the exponent of their scale. EMBED and
- * LINEAR have the bits that F32 weights of the same values have on the reference backend; the rest is left to the fallback. */
+/* A kernels-only backend with a weight type of its own: 32 whole numbers of a byte behind the exponent of their scale.
+ * EMBED and LINEAR have the bits that F32 weights of the same values have on the reference backend; the rest is left to
+ * the fallback. */
 #include <kopi/backend.h>
 #include <kopi/math.h>
 
@@ -52,7 +53,8 @@ static kopi_status linear(void *be, const kopi_kctx *k, const kopi_op *op)
     for (int64_t r = begin(k, n); r < end(k, n); r++) {
         to_f32((const char *)k->data[op->in[1]] + r * w->nb[1], unpacked, len);
         for (int64_t t = 0; t < rows; t++) {
-            const float *in = (const float *)(const void *)((const char *)k->data[op->in[0]] + t * x->nb[x->n_dims - 1]);
+            const float *in =
+                (const float *)(const void *)((const char *)k->data[op->in[0]] + t * x->nb[x->n_dims - 1]);
             float acc = 0;
             for (int64_t i = 0; i < len; i++) acc = __builtin_fmaf(unpacked[i], in[i], acc);
             float *out = (float *)(void *)((char *)k->data[op->out[0]] + t * y_row);
@@ -86,10 +88,23 @@ static const uint32_t toy[] = {TOY}, f32[] = {KOPI_DTYPE_F32};
 static const kopi_kernel kernels[] = {{KOPI_OP_EMBED, 1, toy, NULL, 1, 0, embed, NULL},
                                       {KOPI_OP_LINEAR, 1, toy, f32, 1, 1, linear, linear_scratch}};
 static const kopi_dtype_info types[] = {{sizeof *types, TOY, "TOY", LEN, BYTES, to_f32}};
-static const kopi_backend_ops ops = {.struct_size = sizeof ops, .create = create, .destroy = destroy, .kernels = kernels, .n_kernels = 2,
+static const kopi_backend_ops ops = {.struct_size = sizeof ops,
+                                     .create = create,
+                                     .destroy = destroy,
+                                     .kernels = kernels,
+                                     .n_kernels = 2,
                                      .kernel_stride = sizeof *kernels};
-static const kopi_plugin plugin = {.struct_size = sizeof plugin, .abi_minor = KOPI_ABI_MINOR, .min_host_minor = KOPI_ABI_MINOR,
-                                   .sanitizer = KOPI_SANITIZER, .fingerprint = KOPI_FINGERPRINT, .name = "toy-type", .version = "1",
-                                   .license = "MIT", .device = device, .dtypes = types, .n_dtypes = 1, .dtype_stride = sizeof *types,
+static const kopi_plugin plugin = {.struct_size = sizeof plugin,
+                                   .abi_minor = KOPI_ABI_MINOR,
+                                   .min_host_minor = KOPI_ABI_MINOR,
+                                   .sanitizer = KOPI_SANITIZER,
+                                   .fingerprint = KOPI_FINGERPRINT,
+                                   .name = "toy-type",
+                                   .version = "1",
+                                   .license = "MIT",
+                                   .device = device,
+                                   .dtypes = types,
+                                   .n_dtypes = 1,
+                                   .dtype_stride = sizeof *types,
                                    .ops = &ops};
 const kopi_plugin *kopi_plugin_v1(void) { return &plugin; }

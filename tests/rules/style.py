@@ -1,4 +1,4 @@
-"""No tabs, trailing blanks, carriage returns or invisible characters; no file over 1000 lines; each file ends with a newline."""
+"""C in lines of at most 120 columns (headers that are installed: 132). No tabs, trailing blanks, carriage returns or invisible characters; no file over 1000 lines; each file ends with a newline."""
 import re
 import sys
 from pathlib import Path
@@ -21,6 +21,13 @@ def is_text(path):
     return "corpus" not in path.parts and "data" not in path.parts
 
 
+def columns(path):
+    """The longest line that a C file may have; None for other files."""
+    if path.suffix not in {".c", ".h"} or "v0.9" in path.parts:
+        return None
+    return 132 if path.parts[0] == "include" else 120
+
+
 def problems(path):
     text = (SOURCE / path).read_bytes().decode("utf-8", "replace")
     if "\ufffd" in text:
@@ -28,6 +35,8 @@ def problems(path):
     for pattern, what, allowed in RULES:
         if path.suffix not in allowed and (m := pattern.search(text)):
             yield f"line {text.count(chr(10), 0, m.start()) + 1}: {what}"
+    if columns(path):
+        yield from (f"line {i}: {len(line)} columns" for i, line in enumerate(text.split("\n"), 1) if len(line) > columns(path))
     if text and not text.endswith("\n"):
         yield "no newline at the end"
     if text.count("\n") > MAX_LINES:

@@ -1,5 +1,5 @@
-/* The plugin cpu-threaded with its level avx512vnni compiled through SIMDe, against the reference: every operation, type
- * and shape of the conformance cases, bit by bit. */
+/* The plugin cpu-threaded with its level avx512vnni compiled through SIMDe, against the reference: every operation,
+ * type and shape of the conformance cases, bit by bit. */
 #include "conformance/conform.h"
 
 #include <check.h>

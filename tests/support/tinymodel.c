@@ -23,7 +23,8 @@ static int llama(const char *path, const char *type)
         {"f32", KOPI_DTYPE_F32}, {"f16", KOPI_DTYPE_F16}, {"q8_0", KOPI_DTYPE_Q8_0}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!strcmp(type, types[i].name)) {
-            const struct tiny_llama c = {.n_vocab = 64, .n_embd = 64, .n_ff = 96, .context = 128, .dtype = types[i].dtype, .seed = 11};
+            const struct tiny_llama c = {
+                .n_vocab = 64, .n_embd = 64, .n_ff = 96, .context = 128, .dtype = types[i].dtype, .seed = 11};
             tiny_llama_model(path, &c);
             return 0;
         }

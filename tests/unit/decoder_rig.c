@@ -70,10 +70,15 @@ static void make_tables(struct rig *r, const struct rig_config *c)
 
 static kopi_status open_all(struct rig *r, const struct rig_config *c, kopi_error *err)
 {
-    const struct kopi_build build = {.n_ctx = c->n_ctx, .max_tok = c->max_tok, .max_out = c->max_tok, .max_seq = c->n_seq,
-                                     .kv_k = c->kv_dtype, .kv_v = c->kv_dtype};
+    const struct kopi_build build = {.n_ctx = c->n_ctx,
+                                     .max_tok = c->max_tok,
+                                     .max_out = c->max_tok,
+                                     .max_seq = c->n_seq,
+                                     .kv_k = c->kv_dtype,
+                                     .kv_v = c->kv_dtype};
     const struct kopi_plugin_search search = {.path = c->plugin};
-    const struct kopi_instance_env env = {.team = NULL, .threads = c->threads, .cancel = &r->cancel, .option = option, .option_ctx = r};
+    const struct kopi_instance_env env = {
+        .team = NULL, .threads = c->threads, .cancel = &r->cancel, .option = option, .option_ctx = r};
     const struct kopi_plugin_handle *plugin;
     kopi_status s = kopi__gguf_open(c->model, 0, NULL, 0, &r->gguf, err);
     if (s == KOPI_OK) s = kopi__decoder_read(r->gguf, &r->decoder, err);
@@ -147,10 +152,23 @@ int rig_run(struct rig *r, const struct rig_part *parts, uint32_t n, enum rig_wa
             if (want == RIG_ALL || (want == RIG_LAST && k + 1 == parts[i].n_tok)) r->rows[n_rows++] = (int32_t)t;
         }
     }
-    const kopi_output output = {.struct_size = sizeof output, .kind = KOPI_OUTPUT_LOGITS, .dtype = KOPI_DTYPE_F32, .n_rows = n_rows,
-                                .rows = r->rows, .host = logits, .row_bytes = (int64_t)r->decoder.n_vocab * 4};
-    const kopi_run run = {.struct_size = sizeof run, .n_tok = t, .n_seq = n, .n_out = 1, .seq_stride = sizeof *r->seqs,
-                          .output_stride = sizeof output, .tokens = r->tokens, .pos = r->pos, .seq = r->seq, .seqs = r->seqs,
+    const kopi_output output = {.struct_size = sizeof output,
+                                .kind = KOPI_OUTPUT_LOGITS,
+                                .dtype = KOPI_DTYPE_F32,
+                                .n_rows = n_rows,
+                                .rows = r->rows,
+                                .host = logits,
+                                .row_bytes = (int64_t)r->decoder.n_vocab * 4};
+    const kopi_run run = {.struct_size = sizeof run,
+                          .n_tok = t,
+                          .n_seq = n,
+                          .n_out = 1,
+                          .seq_stride = sizeof *r->seqs,
+                          .output_stride = sizeof output,
+                          .tokens = r->tokens,
+                          .pos = r->pos,
+                          .seq = r->seq,
+                          .seqs = r->seqs,
                           .outputs = &output};
     kopi_status s = kopi__exec_run(r->exec, &run, &err);
     if (s != KOPI_OK && s != KOPI_E_CANCELLED) must(s, &err);
@@ -172,7 +190,8 @@ uint32_t rig_n_vocab(const struct rig *r) { return r->decoder.n_vocab; }
 const char *rig_code(struct rig *r, uint32_t op)
 {
     for (uint32_t i = 0; i < r->program->p.n_ops; i++)
-        if (r->program->ops[i].op == op) return r->instance->ops.describe(r->instance->be, &r->program->p, &r->program->ops[i]);
+        if (r->program->ops[i].op == op)
+            return r->instance->ops.describe(r->instance->be, &r->program->p, &r->program->ops[i]);
     return NULL;
 }
 

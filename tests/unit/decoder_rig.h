@@ -1,5 +1,6 @@
-/* tests/unit/decoder_rig.h - a model file on one backend, driven step by step without the rest of the core: what the backend
- * tests and measurements of whole programs share. Nothing fails softly: a test that can't open its model aborts. */
+/* tests/unit/decoder_rig.h - a model file on one backend, driven step by step without the rest of the core: what the
+ * backend tests and measurements of whole programs share. Nothing fails softly: a test that can't open its model
+ * aborts. */
 #ifndef KOPI_TESTS_DECODER_RIG_H
 #define KOPI_TESTS_DECODER_RIG_H
 
@@ -16,7 +17,8 @@ struct rig_config {
     uint32_t kv_dtype;          /* KOPI_DTYPE_F16 or _F32 */
 };
 struct rig *rig_open(const struct rig_config *c);
-int rig_try(const struct rig_config *c, struct rig **out); /* a kopi_status; on failure *out is NULL and all is given back */
+int rig_try(const struct rig_config *c,
+            struct rig **out); /* a kopi_status; on failure *out is NULL and all is given back */
 void rig_close(struct rig *r);                             /* NULL allowed */
 
 /* Tokens that continue a sequence. */

@@ -103,12 +103,14 @@ START_TEST(numbers)
     uint64_t u;
     double d;
     static const char *const bad_i[] = {"", "-", "+1", " 1", "1 ", "1x", "0x10", "9223372036854775808", "1e3", "2.5"};
-    for (size_t k = 0; k < sizeof bad_i / sizeof *bad_i; k++) ck_assert_msg(!kopi__parse_i64(bad_i[k], &i), "%s", bad_i[k]);
+    for (size_t k = 0; k < sizeof bad_i / sizeof *bad_i; k++)
+        ck_assert_msg(!kopi__parse_i64(bad_i[k], &i), "%s", bad_i[k]);
     ck_assert(kopi__parse_i64("-9223372036854775808", &i) && i == INT64_MIN);
     ck_assert(kopi__parse_u64("18446744073709551615", &u) && u == UINT64_MAX);
     ck_assert(!kopi__parse_u64("18446744073709551616", &u) && !kopi__parse_u64("-1", &u));
     static const char *const bad_f[] = {"", ".", "nan", "inf", "1e999", "1,5", "0x1p3", "1e", "--1"};
-    for (size_t k = 0; k < sizeof bad_f / sizeof *bad_f; k++) ck_assert_msg(!kopi__parse_f64(bad_f[k], &d), "%s", bad_f[k]);
+    for (size_t k = 0; k < sizeof bad_f / sizeof *bad_f; k++)
+        ck_assert_msg(!kopi__parse_f64(bad_f[k], &d), "%s", bad_f[k]);
     ck_assert(kopi__parse_f64("-0.25e1", &d) && d == -2.5);
     ck_assert(kopi__parse_size("8KiB", &u) && u == 8192);
     ck_assert(kopi__parse_size("2MB", &u) && u == 2000000);
@@ -148,11 +150,23 @@ END_TEST
 
 START_TEST(utf8)
 {
-    static const struct { const char *s; size_t n, want, tail; } t[] = {
-        {"a", 1, 1, 0},           {"\xc3\xa9", 2, 2, 0},         {"\xe4\xb8\x80", 3, 3, 0}, {"\xf0\x9f\x98\x80", 4, 4, 0},
-        {"\xf0\x9f", 2, 0, 2},    {"\xf0\x9f\x98", 3, 0, 3},     {"\xc0\x80", 2, 0, 0},     {"\xed\xa0\x80", 3, 0, 0},
-        {"\xed\xa0", 2, 0, 0},    {"\xf4\x90\x80\x80", 4, 0, 0}, {"\xf4\x90", 2, 0, 0},     {"\x80", 1, 0, 0},
-        {"\xe0\x80\x80", 3, 0, 0}, {"\xf5", 1, 0, 0},            {"\xe4", 1, 0, 1},         {"\xe4\xb8", 2, 0, 2}};
+    static const struct { const char *s; size_t n, want, tail;
+    } t[] = {{"a", 1, 1, 0},
+             {"\xc3\xa9", 2, 2, 0},
+             {"\xe4\xb8\x80", 3, 3, 0},
+             {"\xf0\x9f\x98\x80", 4, 4, 0},
+             {"\xf0\x9f", 2, 0, 2},
+             {"\xf0\x9f\x98", 3, 0, 3},
+             {"\xc0\x80", 2, 0, 0},
+             {"\xed\xa0\x80", 3, 0, 0},
+             {"\xed\xa0", 2, 0, 0},
+             {"\xf4\x90\x80\x80", 4, 0, 0},
+             {"\xf4\x90", 2, 0, 0},
+             {"\x80", 1, 0, 0},
+             {"\xe0\x80\x80", 3, 0, 0},
+             {"\xf5", 1, 0, 0},
+             {"\xe4", 1, 0, 1},
+             {"\xe4\xb8", 2, 0, 2}};
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         uint32_t cp = 0;
         ck_assert_msg(kopi__utf8_decode(t[i].s, t[i].n, &cp) == t[i].want, "case %zu", i);

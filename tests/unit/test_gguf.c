@@ -197,7 +197,8 @@ START_TEST(tensors)
     ck_assert_uint_eq(kopi__gguf_file_size(g), (uint64_t)st.st_size);
     ck_assert_str_eq(kopi__gguf_path(g), in_dir("t.gguf"));
     ck_assert(kopi__gguf_n_tensors(g) == 3 && kopi__gguf_n_parts(g) == 1 && kopi__gguf_alignment(g) == 32);
-    const struct kopi_gguf_tensor *q = kopi__gguf_tensor(g, "q"), *v = kopi__gguf_tensor(g, "v"), *big = kopi__gguf_tensor(g, "big");
+    const struct kopi_gguf_tensor *q = kopi__gguf_tensor(g, "q"), *v = kopi__gguf_tensor(g, "v"),
+                                  *big = kopi__gguf_tensor(g, "big");
     ck_assert(q == kopi__gguf_tensor_at(g, 0) && v == kopi__gguf_tensor_at(g, 1));
     ck_assert(q->n_dims == 2 && q->ne[0] == 32 && q->ne[1] == 3 && q->ne[2] == 1 && q->ne[3] == 1 && q->size == 102);
     ck_assert(!strcmp(q->name, "q") && q->dtype == KOPI_DTYPE_Q8_0 && q->part == 0);
@@ -226,7 +227,9 @@ START_TEST(plugin_types)
     const char *path = in_dir("p.gguf");
     gguf_write(&b, path);
     kopi__buf_free(&b);
-    open_fails(path, KOPI_E_MODEL, "tensor \"t\" has type 1073741829 (0x40000005), a type that a backend brings: choose that backend (-b NAME)");
+    open_fails(
+        path, KOPI_E_MODEL,
+        "tensor \"t\" has type 1073741829 (0x40000005), a type that a backend brings: choose that backend (-b NAME)");
     kopi_dtype_info types[2] = {{sizeof types[0], KOPI_DTYPE_VENDOR_FIRST, "ACME_1", 8, 1, NULL},
                                 {sizeof types[0], KOPI_DTYPE_VENDOR_FIRST + 5, "ACME_Q3", 16, 10, NULL}};
     struct kopi_gguf *g;

@@ -138,8 +138,7 @@ START_TEST(leaks_are_seen)
 }
 END_TEST
 
-/* ---- a plugin that takes the whole program: the cpu's kernels behind prepare and execute
- * ----------------------------- */
+/* ---- a plugin that takes the whole program: the cpu's kernels behind prepare and execute ------------------------- */
 
 static struct cf_counts life(const kopi_plugin *p);
 

@@ -19,7 +19,7 @@ enum { MAX_TOK = 40 };
 #define FIRST_LEVEL KT_C
 #endif
 
-/* ---- memory between pages that can't be touched ---------------------------------------------------------- */
+/* ---- memory between pages that can't be touched ------------------------------------------------------------------ */
 
 struct guarded {
     char *map;
@@ -41,7 +41,7 @@ static struct guarded guarded(size_t size, size_t align)
 
 static void release(struct guarded *g) { munmap(g->map, g->map_size); }
 
-/* ---- numbers --------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t state = 1;
 static uint32_t rnd(void)
@@ -52,7 +52,7 @@ static uint32_t rnd(void)
 
 static bool same(float a, float b) { return kopi_f32_bits(a) == kopi_f32_bits(b) || (isnan(a) && isnan(b)); }
 
-/* ---- the file's blocks, element by element --------------------------------------------------------------- */
+/* ---- the file's blocks, element by element ----------------------------------------------------------------------- */
 
 struct type {
     const char *name;
@@ -138,7 +138,7 @@ static float value(const struct type *y, const uint8_t *row, int i)
     return y->len == 32 ? v + f16_at(p + y->m_at) : v - f16_at(p + y->m_at) * (float)minimum(y->dtype, p, i / 16);
 }
 
-/* ---- op.h, transcribed ----------------------------------------------------------------------------------- */
+/* ---- op.h, transcribed ------------------------------------------------------------------------------------------- */
 
 struct quants {
     float d;
@@ -185,7 +185,7 @@ static float linear(const struct type *y, const uint8_t *row, uint32_t k, const 
     return acc;
 }
 
-/* ---- inputs ---------------------------------------------------------------------------------------------- */
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 /* fill: RANDOM, or every code and scale at an end of its range. */
 enum fill { RANDOM, ONES, ZEROS, ENDS, N_FILLS };
@@ -231,7 +231,7 @@ static void fill_tokens(enum fill fill, float *x, uint32_t k)
         }
 }
 
-/* ---- the test of a type and level ------------------------------------------------------------------------ */
+/* ---- the test of a type and level -------------------------------------------------------------------------------- */
 
 struct problem {
     const struct type *type;

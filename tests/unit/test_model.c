@@ -12,7 +12,7 @@
 
 static char path_buf[512];
 
-/* ---- own arithmetic --------------------------------------------------------------------------------------------------- */
+/* ---- own arithmetic ---------------------------------------------------------------------------------------------- */
 
 START_TEST(double_functions)
 {
@@ -27,12 +27,17 @@ START_TEST(double_functions)
 }
 END_TEST
 
-/* ---- RoPE frequencies (failures.md, row 26) ----------------------------------------------------------------------------- */
+/* ---- RoPE frequencies (failures.md, row 26) ---------------------------------------------------------------------- */
 
 static void llama3(double factor, uint32_t head_dim, uint32_t first, const double *between, uint32_t n)
 {
-    const struct kopi_rope scaled = {.base = 5e5, .llama3 = true, .factor = factor, .orig_context = 8192, .low_freq_factor = 1,
-                                     .high_freq_factor = 4}, plain = {.base = 5e5};
+    const struct kopi_rope scaled = {.base = 5e5,
+                                     .llama3 = true,
+                                     .factor = factor,
+                                     .orig_context = 8192,
+                                     .low_freq_factor = 1,
+                                     .high_freq_factor = 4},
+                           plain = {.base = 5e5};
     double f[64], p[64], magnitude;
     kopi__rope_frequencies(&scaled, head_dim, f, &magnitude);
     kopi__rope_frequencies(&plain, head_dim, p, &magnitude);
@@ -53,8 +58,14 @@ START_TEST(linear_and_yarn)
 {
     double p[32], l[32], y[32], m;
     const struct kopi_rope plain = {.base = 1e4}, linear = {.base = 1e4, .scaling = KOPI_SCALING_LINEAR, .factor = 4};
-    const struct kopi_rope yarn = {.base = 1e4, .scaling = KOPI_SCALING_YARN, .factor = 4, .orig_context = 2048, .beta_fast = 32,
-                                   .beta_slow = 1, .ext_factor = 1, .attn_factor = 1};
+    const struct kopi_rope yarn = {.base = 1e4,
+                                   .scaling = KOPI_SCALING_YARN,
+                                   .factor = 4,
+                                   .orig_context = 2048,
+                                   .beta_fast = 32,
+                                   .beta_slow = 1,
+                                   .ext_factor = 1,
+                                   .attn_factor = 1};
     kopi__rope_frequencies(&plain, 64, p, &m);
     ck_assert_double_eq(m, 1);
     for (int i = 0; i < 32; i++) ck_assert_double_le(fabs(p[i] / pow(1e4, -2.0 * i / 64) - 1), 1e-14);
@@ -86,20 +97,23 @@ START_TEST(rope_table)
 }
 END_TEST
 
-/* ---- hyper-parameters (row 13): each bad value is refused naming the key -------------------------------------------------- */
+/* ---- hyper-parameters (row 13): each bad value is refused naming the key ----------------------------------------- */
 
 struct hp { const char *key; uint32_t type; uint64_t bits; const char *says; };
 enum { DROP = 99 };
 
 static void base_model(struct tiny *t, const struct hp *change)
 {
-    static const struct { const char *key; uint32_t v; } ints[] = {
-        {"llama.block_count", 1}, {"llama.context_length", 64}, {"llama.embedding_length", 32}, {"llama.feed_forward_length", 32},
-        {"llama.attention.head_count", 4}, {"llama.attention.head_count_kv", 2}, {"llama.rope.dimension_count", 8}};
+    static const struct { const char *key; uint32_t v;
+    } ints[] = {{"llama.block_count", 1},          {"llama.context_length", 64},
+                {"llama.embedding_length", 32},    {"llama.feed_forward_length", 32},
+                {"llama.attention.head_count", 4}, {"llama.attention.head_count_kv", 2},
+                {"llama.rope.dimension_count", 8}};
     tiny_str(t, "general.architecture", "llama");
     for (size_t i = 0; i < sizeof ints / sizeof *ints; i++)
         if (!change || strcmp(change->key, ints[i].key)) tiny_u32(t, ints[i].key, ints[i].v);
-    if (!change || strcmp(change->key, "llama.attention.layer_norm_rms_epsilon")) tiny_f32(t, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    if (!change || strcmp(change->key, "llama.attention.layer_norm_rms_epsilon"))
+        tiny_f32(t, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
     if (change && change->type != DROP) {
         static const uint32_t size[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
         if (change->type == KOPI_GGUF_STRING) tiny_str(t, change->key, (const char *)(uintptr_t)change->bits);
@@ -109,13 +123,16 @@ static void base_model(struct tiny *t, const struct hp *change)
 
 static void add_tensors(struct tiny *t, const char *rename, const char *to)
 {
-    static const struct { const char *name; int64_t n, rows; } all[] = {
-        {"token_embd.weight", 32, 16}, {"output_norm.weight", 32, 0}, {"blk.0.attn_norm.weight", 32, 0}, {"blk.0.ffn_norm.weight", 32, 0},
-        {"blk.0.attn_q.weight", 32, 32}, {"blk.0.attn_k.weight", 32, 16}, {"blk.0.attn_v.weight", 32, 16},
-        {"blk.0.attn_output.weight", 32, 32}, {"blk.0.ffn_gate.weight", 32, 32}, {"blk.0.ffn_up.weight", 32, 32}, {"blk.0.ffn_down.weight", 32, 32}};
+    static const struct { const char *name; int64_t n, rows;
+    } all[] = {
+        {"token_embd.weight", 32, 16},    {"output_norm.weight", 32, 0},        {"blk.0.attn_norm.weight", 32, 0},
+        {"blk.0.ffn_norm.weight", 32, 0}, {"blk.0.attn_q.weight", 32, 32},      {"blk.0.attn_k.weight", 32, 16},
+        {"blk.0.attn_v.weight", 32, 16},  {"blk.0.attn_output.weight", 32, 32}, {"blk.0.ffn_gate.weight", 32, 32},
+        {"blk.0.ffn_up.weight", 32, 32},  {"blk.0.ffn_down.weight", 32, 32}};
     static float zeros[32 * 32];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        tiny_matrix(t, rename && !strcmp(rename, all[i].name) ? to : all[i].name, KOPI_DTYPE_F32, all[i].n, all[i].rows, zeros);
+        tiny_matrix(t, rename && !strcmp(rename, all[i].name) ? to : all[i].name, KOPI_DTYPE_F32, all[i].n, all[i].rows,
+                    zeros);
 }
 
 static kopi_status read_model(struct tiny *t, struct kopi_decoder *d, struct kopi__program **p, kopi_error *e)
@@ -125,7 +142,8 @@ static kopi_status read_model(struct tiny *t, struct kopi_decoder *d, struct kop
     tiny_write(t, path);
     tiny_free(t);
     kopi_status s = kopi__gguf_open(path, 0, NULL, 0, &g, e);
-    const struct kopi_build b = {.n_ctx = 64, .max_tok = 8, .max_out = 8, .max_seq = 1, .kv_k = KOPI_DTYPE_F16, .kv_v = KOPI_DTYPE_F16};
+    const struct kopi_build b = {
+        .n_ctx = 64, .max_tok = 8, .max_out = 8, .max_seq = 1, .kv_k = KOPI_DTYPE_F16, .kv_v = KOPI_DTYPE_F16};
     if (s == KOPI_OK) s = kopi__decoder_read(g, d, e);
     if (s == KOPI_OK && p) s = kopi__build(g, d, &b, p, e);
     kopi__gguf_close(g);
@@ -167,7 +185,8 @@ START_TEST(bad_hyperparameters)
         {"llama.context_length", KOPI_GGUF_U32, 0, "llama.context_length is 0"},
         {"llama.context_length", KOPI_GGUF_U64, 1ull << 40, "llama.context_length is 1099511627776"},
         {"llama.embedding_length", KOPI_GGUF_U32, 0, "llama.embedding_length is 0"},
-        {"llama.attention.layer_norm_rms_epsilon", KOPI_GGUF_F32, 0x7fc00000u, "llama.attention.layer_norm_rms_epsilon is nan"},
+        {"llama.attention.layer_norm_rms_epsilon", KOPI_GGUF_F32, 0x7fc00000u,
+         "llama.attention.layer_norm_rms_epsilon is nan"},
         {"llama.attention.layer_norm_rms_epsilon", DROP, 0, "llama.attention.layer_norm_rms_epsilon is missing"},
         {"llama.rope.scaling.type", KOPI_GGUF_STRING, (uintptr_t) "dynamic", "llama.rope.scaling.type is \"dynamic\""},
         {"llama.rope.scaling.type", KOPI_GGUF_STRING, (uintptr_t) "linear", "llama.rope.scaling.factor"},
@@ -199,7 +218,7 @@ START_TEST(unknown_architecture)
 }
 END_TEST
 
-/* ---- tensors and the program ------------------------------------------------------------------------------------------------ */
+/* ---- tensors and the program ------------------------------------------------------------------------------------- */
 
 /* Row 28: explicit head sizes make q and o non-square; without them the shape is refused with both numbers. */
 START_TEST(explicit_head_size)
@@ -217,7 +236,8 @@ START_TEST(explicit_head_size)
         kopi_status s = read_model(t, &d, &p, &e);
         ck_assert_int_eq(s, KOPI_E_MODEL);
         ck_assert_msg(given ? strstr(e.text, "blk.0.attn_k.weight is [32, 16], expected [32, 32]") != NULL
-                            : strstr(e.text, "blk.0.attn_q.weight is [32, 64], expected [32, 32]") != NULL, "%s", e.text);
+                            : strstr(e.text, "blk.0.attn_q.weight is [32, 64], expected [32, 32]") != NULL,
+                      "%s", e.text);
     }
 }
 END_TEST
@@ -235,7 +255,8 @@ START_TEST(missing_tensor)
 }
 END_TEST
 
-/* No operation may run before one that it depends on, and activations that are alive at the same time may not overlap. */
+/* No operation may run before one that it depends on, and activations that are alive at the same time may not overlap.
+ */
 static void check_plan(const struct kopi__program *b)
 {
     const kopi_program *p = &b->p;
@@ -298,7 +319,8 @@ START_TEST(allocation_failures)
     tiny_free(t);
     ck_assert_int_eq(kopi__gguf_open(path, 0, NULL, 0, &g, &e), KOPI_OK);
     ck_assert_int_eq(kopi__decoder_read(g, &d, &e), KOPI_OK);
-    const struct kopi_build b = {.n_ctx = 64, .max_tok = 8, .max_out = 8, .max_seq = 1, .kv_k = KOPI_DTYPE_F32, .kv_v = KOPI_DTYPE_F32};
+    const struct kopi_build b = {
+        .n_ctx = 64, .max_tok = 8, .max_out = 8, .max_seq = 1, .kv_k = KOPI_DTYPE_F32, .kv_v = KOPI_DTYPE_F32};
     kopi_status s = KOPI_E_NOMEM;
     for (uint64_t n = 1; s != KOPI_OK; n++) {
         struct kopi__program *p = NULL;

@@ -1,4 +1,5 @@
-/* Unit tests of core/text: pre-tokenizers, merges, special tokens, byte fallback, the streaming detokenizer (failures.md, group b). */
+/* Unit tests of core/text: pre-tokenizers, merges, special tokens, byte fallback, the streaming detokenizer
+ * (failures.md, group b). */
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/sys.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- splits (row 16: the table at the end of failures.md) ------------------------------------------------------------------- */
+/* ---- splits (row 16: the table at the end of failures.md) -------------------------------------------------------- */
 
 static kopi_status join(void *ctx, const char *word, size_t len)
 {
@@ -35,24 +36,41 @@ static char *split(const char *pre, const char *text, size_t n)
 
 START_TEST(verified_splits)
 {
-    static const struct { const char *text, *gpt2, *llama3, *qwen2; } t[] = {
+    static const struct { const char *text, *gpt2, *llama3, *qwen2;
+    } t[] = {
         {"1234567", "1234567", "123|456|7", "1|2|3|4|5|6|7"},
         {"I'M", "I|'|M", "I|'M", "I|'M"},
         {"a \n\nb", "a| \n|\n|b", "a| \n\n|b", "a| \n\n|b"},
         {"a   b", "a|  | b", "a|  | b", "a|  | b"},
         {"x.\n\n", "x|.|\n\n", "x|.\n\n", "x|.\n\n"},
         {"(foo", "(|foo", "(foo", "(foo"},
-        {"\xc2\xa0" "b", "\xc2\xa0|b", "\xc2\xa0" "b", "\xc2\xa0" "b"},
+        {"\xc2\xa0"
+         "b",
+         "\xc2\xa0|b",
+         "\xc2\xa0"
+         "b",
+         "\xc2\xa0"
+         "b"},
         {" \t\nb", " \t|\n|b", " \t\n|b", " \t\n|b"},
-        {"e\xcc\x81" "a", "e|\xcc\x81|a", "e|\xcc\x81" "a", "e|\xcc\x81" "a"},
-        {"\xef\xbc\x91\xef\xbc\x92", "\xef\xbc\x91\xef\xbc\x92", "\xef\xbc\x91\xef\xbc\x92", "\xef\xbc\x91|\xef\xbc\x92"},
+        {"e\xcc\x81"
+         "a",
+         "e|\xcc\x81|a",
+         "e|\xcc\x81"
+         "a",
+         "e|\xcc\x81"
+         "a"},
+        {"\xef\xbc\x91\xef\xbc\x92", "\xef\xbc\x91\xef\xbc\x92", "\xef\xbc\x91\xef\xbc\x92",
+         "\xef\xbc\x91|\xef\xbc\x92"},
         {"a\r\nb", "a|\r|\n|b", "a|\r\n|b", "a|\r\n|b"},
     };
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        const struct { const char *pre, *want; } cases[] = {{"gpt-2", t[i].gpt2}, {"llama-bpe", t[i].llama3}, {"qwen2", t[i].qwen2}};
+        const struct {
+            const char *pre, *want;
+        } cases[] = {{"gpt-2", t[i].gpt2}, {"llama-bpe", t[i].llama3}, {"qwen2", t[i].qwen2}};
         for (int k = 0; k < 3; k++) {
             char *got = split(cases[k].pre, t[i].text, strlen(t[i].text));
-            ck_assert_msg(!strcmp(got, cases[k].want), "%s of case %zu: \"%s\", expected \"%s\"", cases[k].pre, i, got, cases[k].want);
+            ck_assert_msg(!strcmp(got, cases[k].want), "%s of case %zu: \"%s\", expected \"%s\"", cases[k].pre, i, got,
+                          cases[k].want);
             kopi__free(got);
         }
     }
@@ -80,7 +98,7 @@ START_TEST(unknown_pretokenizer)
 }
 END_TEST
 
-/* ---- fixtures ------------------------------------------------------------------------------------------------------------------ */
+/* ---- fixtures ---------------------------------------------------------------------------------------------------- */
 
 static char path_buf[512];
 
@@ -117,7 +135,8 @@ static const char *const merges[] = {"a b", "b a", "ab a", "ab ab", "aba b", "ab
 enum { N_MERGES = sizeof merges / sizeof *merges };
 enum { BOS = N_BYTES + N_MERGES, IM_END, USER, PLAIN_END, N_TOKENS };
 
-/* 256 bytes, the results of the merges, a BOS, two control tokens, a user-defined one, and a normal one that looks like an end. */
+/* 256 bytes, the results of the merges, a BOS, two control tokens, a user-defined one, and a normal one that looks like
+ * an end. */
 static struct kopi_tokenizer *bpe(struct kopi_gguf **g, const char *pre, int add_bos)
 {
     static char texts[N_TOKENS][16];
@@ -136,7 +155,9 @@ static struct kopi_tokenizer *bpe(struct kopi_gguf **g, const char *pre, int add
     strcpy(texts[PLAIN_END], "<|end|>");
     for (int i = 0; i < N_TOKENS; i++) {
         list[i] = texts[i];
-        type[i] = i == BOS || i == IM_END ? KOPI_TOKEN_CONTROL : i == USER ? KOPI_TOKEN_USER_DEFINED : KOPI_TOKEN_NORMAL;
+        type[i] = i == BOS || i == IM_END ? KOPI_TOKEN_CONTROL
+                  : i == USER             ? KOPI_TOKEN_USER_DEFINED
+                                          : KOPI_TOKEN_NORMAL;
     }
     struct tiny *t = tiny_new();
     tiny_str(t, "general.architecture", "llama");
@@ -158,7 +179,7 @@ static int32_t *encode(const struct kopi_tokenizer *t, const char *text, size_t 
     return ids;
 }
 
-/* ---- BPE ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- BPE --------------------------------------------------------------------------------------------------------- */
 
 /* The slow definition: while there is a pair with a rule, merge the leftmost one of the lowest rank. */
 static size_t naive(const char *text, size_t n, int32_t *ids)
@@ -222,9 +243,10 @@ END_TEST
 /* Rows 20 and 21: long runs, on a stack of 256 KiB, in about linear time, and reversible. */
 static void *long_runs(void *arg)
 {
-    static const struct { const char *unit; size_t n; } runs[] = {
-        {"A", 43000}, {"\n", 100000}, {" ", 100000}, {".", 100000}, {"\xe4\xb8\x80", 30000}, {"Z", 131072}, {"ab", 65536}, {"\xff", 100000},
-        {"1", 100000}, {"\xcc\x81", 50000}, {"a ", 50000}};
+    static const struct { const char *unit; size_t n;
+    } runs[] = {{"A", 43000},  {"\n", 100000}, {" ", 100000},    {".", 100000}, {"\xe4\xb8\x80", 30000},
+                {"Z", 131072}, {"ab", 65536},  {"\xff", 100000}, {"1", 100000}, {"\xcc\x81", 50000},
+                {"a ", 50000}};
     const struct kopi_tokenizer *t = arg;
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         size_t len = strlen(runs[i].unit), total = len * runs[i].n, n, back_n;
@@ -261,7 +283,7 @@ START_TEST(long_runs_on_a_small_stack)
 }
 END_TEST
 
-/* ---- special tokens --------------------------------------------------------------------------------------------------------------- */
+/* ---- special tokens ---------------------------------------------------------------------------------------------- */
 
 static size_t count_id(const int32_t *ids, size_t n, int32_t id)
 {
@@ -299,14 +321,18 @@ END_TEST
 /* Row 18: one BOS, whoever writes it. */
 START_TEST(one_bos)
 {
-    static const struct { int add_bos, in_template; size_t want; } chat[] = {{1, 1, 1}, {1, 0, 1}, {0, 1, 1}, {0, 0, 0}};
+    static const struct {
+        int add_bos, in_template;
+        size_t want;
+    } chat[] = {{1, 1, 1}, {1, 0, 1}, {0, 1, 1}, {0, 0, 0}};
     for (size_t i = 0; i < 4; i++) {
         struct kopi_gguf *g;
         struct kopi_tokenizer *t = bpe(&g, "gpt-2", chat[i].add_bos);
         const struct kopi_segment seg[] = {{"<s>", chat[i].in_template ? 3 : 0, 1}, {"hi", 2, 0}};
         int32_t *ids;
         size_t n;
-        ck_assert_int_eq(kopi__tokenize_segments(t, seg, 2, KOPI__TOK_ADD_SPECIAL, &ids, &n, NULL, NULL, NULL), KOPI_OK);
+        ck_assert_int_eq(kopi__tokenize_segments(t, seg, 2, KOPI__TOK_ADD_SPECIAL, &ids, &n, NULL, NULL, NULL),
+                         KOPI_OK);
         ck_assert_uint_eq(count_id(ids, n, BOS), chat[i].want);
         kopi__free(ids);
         ids = encode(t, "hi", 2, KOPI__TOK_ADD_SPECIAL, &n);
@@ -331,7 +357,7 @@ START_TEST(ends_of_generation)
 }
 END_TEST
 
-/* ---- SentencePiece (rows 19 and 22) ------------------------------------------------------------------------------------------------- */
+/* ---- SentencePiece (rows 19 and 22) ------------------------------------------------------------------------------ */
 
 #define SP "\xe2\x96\x81"
 enum { SP_FIXED = 8 };
@@ -368,7 +394,8 @@ static struct kopi_tokenizer *spm(struct kopi_gguf **g, bool prefix, bool newlin
 
 START_TEST(byte_fallback_round_trip)
 {
-    static const char *const texts[] = {"", " ", "hello", " hello", "\xea\xb9\xb0", "\xf0\x9f\xa6\x99", "a\nb", "<0x41>", "hello  hello", "\xff\xfe"};
+    static const char *const texts[] = {"",     " ",      "hello",        " hello",  "\xea\xb9\xb0", "\xf0\x9f\xa6\x99",
+                                        "a\nb", "<0x41>", "hello  hello", "\xff\xfe"};
     for (int prefix = 0; prefix < 2; prefix++) {
         struct kopi_gguf *g;
         struct kopi_tokenizer *t = spm(&g, prefix, true);
@@ -406,11 +433,12 @@ START_TEST(space_prefix)
 }
 END_TEST
 
-/* ---- vocabularies that are wrong (row 10) --------------------------------------------------------------------------------------------- */
+/* ---- vocabularies that are wrong (row 10) ------------------------------------------------------------------------ */
 
 START_TEST(bad_side_arrays)
 {
-    static const char *const tokens[] = {"a", "b", "c", "d"}, *const bad_merge[] = {"ab"}, *const two_spaces[] = {"a b c"};
+    static const char *const tokens[] = {"a", "b", "c", "d"}, *const bad_merge[] = {"ab"},
+                             *const two_spaces[] = {"a b c"};
     static const float scores[] = {0, 0, 0, 0};
     static const int32_t types[] = {1, 1, 1, 1};
     for (int c = 0; c < 9; c++) {
@@ -433,7 +461,8 @@ START_TEST(bad_side_arrays)
             tiny_arr_str(t, "tokenizer.ggml.merges", bad_merge, 0);
             tiny_u32(t, "tokenizer.ggml.eos_token_id", 4);
         }
-        static const char *const says[] = {"scores", "scores", "token_type", "tokens", "tokens", "merges", "merges", "eos_token_id", "\"bert\""};
+        static const char *const says[] = {"scores", "scores", "token_type",   "tokens",  "tokens",
+                                           "merges", "merges", "eos_token_id", "\"bert\""};
         const char *path = tiny_path(path_buf, "t.gguf");
         tiny_write(t, path);
         tiny_free(t);
@@ -446,7 +475,7 @@ START_TEST(bad_side_arrays)
 }
 END_TEST
 
-/* ---- streaming (row 23) ------------------------------------------------------------------------------------------------------------------ */
+/* ---- streaming (row 23) ------------------------------------------------------------------------------------------ */
 
 START_TEST(streams_whole_characters)
 {

@@ -1,5 +1,5 @@
-/* The fast CPU backend against the reference: operation by operation (conformance), and whole models through its plans, at
- * every level of the instruction set, with several teams and in many pieces. Equal means equal bits. */
+/* The fast CPU backend against the reference: operation by operation (conformance), and whole models through its plans,
+ * at every level of the instruction set, with several teams and in many pieces. Equal means equal bits. */
 #include "base/mem.h"
 #include "conformance/conform.h"
 #include "conformance/values.h"
@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- levels --------------------------------------------------------------------------------------------------------- */
+/* ---- levels ------------------------------------------------------------------------------------------------------ */
 
 struct level { const char *isa, *option, *suffix; };
-static const struct level levels[] = {{"c", "isa=c", "_c"}, {"avx2", "isa=avx2", "_avx2"}, {"avx512vnni", "isa=avx512vnni", "_avx512vnni"}};
+static const struct level levels[] = {
+    {"c", "isa=c", "_c"}, {"avx2", "isa=avx2", "_avx2"}, {"avx512vnni", "isa=avx512vnni", "_avx512vnni"}};
 enum { N_LEVELS = sizeof levels / sizeof *levels };
 
 static bool runs_here(int level)
@@ -30,7 +31,7 @@ static bool runs_here(int level)
     return level == 0;
 }
 
-/* ---- operation by operation ----------------------------------------------------------------------------------------- */
+/* ---- operation by operation -------------------------------------------------------------------------------------- */
 
 static const kopi_plugin *plugin(const char *path)
 {
@@ -44,7 +45,8 @@ static void line(void *ctx, enum cf_verdict v, const char *name, const char *det
 {
     int *shown = ctx;
     if (v == CF_FAIL && (*shown)++ < 10) fprintf(stderr, "%s: %s\n", name, detail);
-    if (v == CF_SKIP && strncmp(name, "quantize", 8) != 0 && (*shown)++ < 10) fprintf(stderr, "skipped %s: %s\n", name, detail);
+    if (v == CF_SKIP && strncmp(name, "quantize", 8) != 0 && (*shown)++ < 10)
+        fprintf(stderr, "skipped %s: %s\n", name, detail);
 }
 
 /* QUANTIZE alone is not claimed: its result has a private layout. */
@@ -53,7 +55,8 @@ START_TEST(operations_agree)
     if (!runs_here(_i)) return;
     int shown = 0;
     const char *const options[] = {levels[_i].option, NULL};
-    const struct cf_side reference = {plugin(PLUGIN_CPU), NULL, NULL}, subject = {plugin(PLUGIN_THREADED), options, levels[_i].suffix};
+    const struct cf_side reference = {plugin(PLUGIN_CPU), NULL, NULL},
+                         subject = {plugin(PLUGIN_THREADED), options, levels[_i].suffix};
     const struct cf_options o = {.seed = 5, .report = {.line = line, .ctx = &shown}};
     struct cf_counts n;
     ck_assert_int_eq(cf_compare(&reference, &subject, &o, &n), KOPI_OK);
@@ -75,9 +78,10 @@ START_TEST(life)
 }
 END_TEST
 
-/* ---- models --------------------------------------------------------------------------------------------------------- */
+/* ---- models ------------------------------------------------------------------------------------------------------ */
 
-/* A decoder of random weights. types: q, k, v, output of attention; gate, up, down; embedding, output (0 and tied: none). */
+/* A decoder of random weights. types: q, k, v, output of attention; gate, up, down; embedding, output (0 and tied:
+ * none). */
 struct model {
     const char *arch;
     uint32_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, n_vocab, window;
@@ -111,15 +115,23 @@ static void put(struct tiny *f, struct cf_random *r, const char *name, uint32_t 
 static void put_layer(struct tiny *f, struct cf_random *r, const struct model *m, uint32_t layer)
 {
     int64_t q = (int64_t)m->n_heads * m->head_dim, kv = (int64_t)m->n_kv_heads * m->head_dim;
-    const struct { const char *name; uint32_t dtype; int64_t k, rows; bool there; } parts[] = {
-        {"attn_norm.weight", T(F32), m->n_embd, 0, true}, {"attn_q.weight", m->types[0], m->n_embd, q, true},
-        {"attn_k.weight", m->types[1], m->n_embd, kv, true}, {"attn_v.weight", m->types[2], m->n_embd, kv, true},
-        {"attn_q.bias", T(F32), q, 0, m->bias}, {"attn_k.bias", T(F32), kv, 0, m->bias}, {"attn_v.bias", T(F32), kv, 0, m->bias},
-        {"attn_q_norm.weight", T(F32), m->head_dim, 0, m->norms}, {"attn_k_norm.weight", T(F32), m->head_dim, 0, m->norms},
-        {"attn_output.weight", m->types[3], q, m->n_embd, true}, {"post_attention_norm.weight", T(F32), m->n_embd, 0, m->norms},
-        {"ffn_norm.weight", T(F32), m->n_embd, 0, true}, {"ffn_gate.weight", m->types[4], m->n_embd, m->n_ff, true},
-        {"ffn_up.weight", m->types[5], m->n_embd, m->n_ff, true}, {"ffn_down.weight", m->types[6], m->n_ff, m->n_embd, true},
-        {"post_ffw_norm.weight", T(F32), m->n_embd, 0, m->norms}};
+    const struct { const char *name; uint32_t dtype; int64_t k, rows; bool there;
+    } parts[] = {{"attn_norm.weight", T(F32), m->n_embd, 0, true},
+                 {"attn_q.weight", m->types[0], m->n_embd, q, true},
+                 {"attn_k.weight", m->types[1], m->n_embd, kv, true},
+                 {"attn_v.weight", m->types[2], m->n_embd, kv, true},
+                 {"attn_q.bias", T(F32), q, 0, m->bias},
+                 {"attn_k.bias", T(F32), kv, 0, m->bias},
+                 {"attn_v.bias", T(F32), kv, 0, m->bias},
+                 {"attn_q_norm.weight", T(F32), m->head_dim, 0, m->norms},
+                 {"attn_k_norm.weight", T(F32), m->head_dim, 0, m->norms},
+                 {"attn_output.weight", m->types[3], q, m->n_embd, true},
+                 {"post_attention_norm.weight", T(F32), m->n_embd, 0, m->norms},
+                 {"ffn_norm.weight", T(F32), m->n_embd, 0, true},
+                 {"ffn_gate.weight", m->types[4], m->n_embd, m->n_ff, true},
+                 {"ffn_up.weight", m->types[5], m->n_embd, m->n_ff, true},
+                 {"ffn_down.weight", m->types[6], m->n_ff, m->n_embd, true},
+                 {"post_ffw_norm.weight", T(F32), m->n_embd, 0, m->norms}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         char name[64];
         snprintf(name, sizeof name, "blk.%u.%s", layer, parts[i].name);
@@ -131,10 +143,12 @@ static const char *write_model(char *buf, const struct model *m)
 {
     struct tiny *f = tiny_new();
     struct cf_random r = {99};
-    const struct { const char *key; uint32_t value; } numbers[] = {
-        {"block_count", m->n_layers}, {"embedding_length", m->n_embd}, {"feed_forward_length", m->n_ff}, {"context_length", 1024},
-        {"attention.head_count", m->n_heads}, {"attention.head_count_kv", m->n_kv_heads}, {"attention.key_length", m->head_dim},
-        {"attention.value_length", m->head_dim}, {"attention.sliding_window", m->window}};
+    const struct { const char *key; uint32_t value;
+    } numbers[] = {{"block_count", m->n_layers},           {"embedding_length", m->n_embd},
+                   {"feed_forward_length", m->n_ff},       {"context_length", 1024},
+                   {"attention.head_count", m->n_heads},   {"attention.head_count_kv", m->n_kv_heads},
+                   {"attention.key_length", m->head_dim},  {"attention.value_length", m->head_dim},
+                   {"attention.sliding_window", m->window}};
     char key[96];
     tiny_str(f, "general.architecture", m->arch);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -156,7 +170,7 @@ static const char *write_model(char *buf, const struct model *m)
     return buf;
 }
 
-/* ---- whole models --------------------------------------------------------------------------------------------------- */
+/* ---- whole models ------------------------------------------------------------------------------------------------ */
 
 enum { N_TOK = 300, N_CTX = 384 };
 
@@ -167,7 +181,8 @@ struct text {
     float *logits[2];
 };
 
-static struct rig_config config(const char *model, const char *plugin_file, const char *isa, unsigned threads, uint32_t kv_dtype)
+static struct rig_config config(const char *model, const char *plugin_file, const char *isa, unsigned threads,
+                                uint32_t kv_dtype)
 {
     return (struct rig_config){model, plugin_file, isa, threads, N_CTX, N_TOK, 2, kv_dtype};
 }
@@ -189,7 +204,8 @@ static void reference(struct text *t, const char *model, uint32_t kv_dtype)
     rig_close(r);
 }
 
-static void same_rows(const struct text *t, uint32_t seq, uint32_t first, uint32_t n, const float *logits, const char *what)
+static void same_rows(const struct text *t, uint32_t seq, uint32_t first, uint32_t n, const float *logits,
+                      const char *what)
 {
     const float *want = t->logits[seq] + (size_t)first * t->n_vocab;
     for (size_t i = 0; i < (size_t)n * t->n_vocab; i++)
@@ -261,7 +277,7 @@ START_TEST(models_agree)
 }
 END_TEST
 
-/* ---- pages, cancelling, memory -------------------------------------------------------------------------------------- */
+/* ---- pages, cancelling, memory ----------------------------------------------------------------------------------- */
 
 /* The canonical pages are those of the reference, and a sequence goes on from pages that were put in. */
 START_TEST(pages_go_in_and_out)
@@ -270,7 +286,8 @@ START_TEST(pages_go_in_and_out)
     struct text t;
     const char *path = write_model(buf, &models[2]);
     reference(&t, path, T(F16));
-    const struct rig_config cpu = config(path, PLUGIN_CPU, NULL, 1, T(F16)), fast = config(path, PLUGIN_THREADED, NULL, 2, T(F16));
+    const struct rig_config cpu = config(path, PLUGIN_CPU, NULL, 1, T(F16)),
+                            fast = config(path, PLUGIN_THREADED, NULL, 2, T(F16));
     struct rig *a = rig_open(&cpu), *b = rig_open(&fast);
     rig_forget(a);
     rig_forget(b);
@@ -337,7 +354,8 @@ START_TEST(memory_runs_out)
         int s = rig_try(&c, &r);
         kopi__mem_fail_at(0);
         rig_close(r);
-        ck_assert_msg(s == KOPI_E_NOMEM || (s == KOPI_OK && i + 40 > n), "allocation %d of %d: status %d", (int)i, (int)n, s);
+        ck_assert_msg(s == KOPI_E_NOMEM || (s == KOPI_OK && i + 40 > n), "allocation %d of %d: status %d", (int)i,
+                      (int)n, s);
     }
     tiny_remove(path);
 }

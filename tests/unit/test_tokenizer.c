@@ -14,8 +14,7 @@
 
 #define SP "\xe2\x96\x81"
 
-/* ---- fixtures
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- fixtures ---------------------------------------------------------------------------------------------------- */
 
 struct piece {
     const char *text;
@@ -121,8 +120,7 @@ static void expect(struct model m, const char *text, unsigned flags, const char 
 #define PIECES(p) .pieces = (p), .n_pieces = sizeof(p) / sizeof *(p)
 #define MERGES(p) .merges = (p), .n_merges = sizeof(p) / sizeof *(p)
 
-/* ---- pre-tokenizers
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- pre-tokenizers ---------------------------------------------------------------------------------------------- */
 
 static kopi_status join(void *ctx, const char *word, size_t len)
 {
@@ -175,8 +173,7 @@ START_TEST(families_split_as_published)
 }
 END_TEST
 
-/* ---- special tokens
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- special tokens ---------------------------------------------------------------------------------------------- */
 
 START_TEST(longer_ones_are_cut_out_first)
 {
@@ -314,8 +311,7 @@ START_TEST(white_space_behind_special_tokens)
 }
 END_TEST
 
-/* ---- ends of generation
- * -------------------------------------------------------------------------------------------------- */
+/* ---- ends of generation ------------------------------------------------------------------------------------------ */
 
 static bool ends(struct model m, const char *text)
 {
@@ -338,8 +334,7 @@ START_TEST(ends_of_families)
 }
 END_TEST
 
-/* ---- back to text
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- back to text ------------------------------------------------------------------------------------------------ */
 
 /* The added space goes with it also behind a BOS that isn't shown; at once and streamed alike. */
 START_TEST(added_space_behind_a_hidden_bos)
@@ -366,8 +361,7 @@ START_TEST(added_space_behind_a_hidden_bos)
 }
 END_TEST
 
-/* ---- time, cancelling, memory
- * ------------------------------------------------------------------------------------------------ */
+/* ---- time, cancelling, memory ------------------------------------------------------------------------------------ */
 
 static const struct piece spm_pieces[] = {{"<unk>", UNK}, {"<s>", C}, {"x", N},  {"xx", N},
                                           {"xxxx", N},    {SP, N},    {SP SP, N}};

@@ -1,5 +1,5 @@
-/* Llama family (Touvron et al. 2023; Llama 3 model card): pairs are interleaved in the file; Llama 3.1 and later bring the
- * divisors of their frequencies as a tensor. SmolLM2 is of this family. */
+/* Llama family (Touvron et al. 2023; Llama 3 model card): pairs are interleaved in the file; Llama 3.1 and later bring
+ * the divisors of their frequencies as a tensor. SmolLM2 is of this family. */
 #include "model/arch/arch.h"
 
 void kopi__arch_llama(struct kopi_meta *m, struct kopi_decoder *d)

@@ -137,7 +137,9 @@ static double round_common(double v, int64_t precision)
 static bool round_to(struct kopi_jinja *j, const struct kopi_jargs *a, struct kopi_jval *out)
 {
     int64_t precision;
-    if (!kopi__jwork(&j->arena, KOPI_J_DECIMAL) || !need_number(j, &a->self, "round") || !kopi__jarg_int(j, a, 0, 0, &precision)) return false;
+    if (!kopi__jwork(&j->arena, KOPI_J_DECIMAL) || !need_number(j, &a->self, "round") ||
+        !kopi__jarg_int(j, a, 0, 0, &precision))
+        return false;
     if (precision < -300 || precision > 300)
         return kopi__jfail(j, "round: a precision of %lld is not supported", (long long)precision);
     bool common = !a->given[1];

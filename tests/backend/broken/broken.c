@@ -202,8 +202,10 @@ static const kopi_backend_ops my_ops = {
     {                                                                                                                  \
         .struct_size = HAS(short_plugin) ? 64 : sizeof(kopi_plugin), .abi_minor = KOPI_ABI_MINOR + HAS(other_minor),   \
         .min_host_minor = KOPI_ABI_MINOR, .sanitizer = KOPI_SANITIZER, .fingerprint = KOPI_FINGERPRINT,                \
-        .name = HAS(no_name) ? "No Name" : HAS(other_name) ? "other" : "broken", .version = "1", .device = my_device, .option_keys = option_keys,  \
-        .ops = &my_ops                                                                                                 \
+        .name = HAS(no_name)      ? "No Name"                                                                          \
+                : HAS(other_name) ? "other"                                                                            \
+                                  : "broken",                                                                          \
+        .version = "1", .device = my_device, .option_keys = option_keys, .ops = &my_ops                                \
     }
 static const kopi_plugin plugins[2] = {PLUGIN, PLUGIN};
 

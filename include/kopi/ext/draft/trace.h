@@ -1,6 +1,8 @@
-/* kopi/ext/draft/trace.h - host extension "kopi.trace/1" (draft): what the workers of a backend do, as `kopi profile` shows it.
+/* kopi/ext/draft/trace.h - host extension "kopi.trace/1" (draft): what the workers of a backend do, as `kopi profile`
+ * shows it.
  *
- * Kernels are traced by the core, which calls them. A backend that takes whole programs may report what it does inside execute:
+ * Kernels are traced by the core, which calls them. A backend that takes whole programs may report what it does inside
+ * execute:
  *
  *     const kopi_ext_trace *trace = host->extension(host->ctx, KOPI_EXT_TRACE);   [load] NULL: the host has none
  *     bool on = trace && trace->on(host->ctx);                                    once per execute
