@@ -3,7 +3,8 @@
  * Notation. A tensor [a, b, c] has a contiguous and c slowest; TOK, OUT are the step's number of tokens and of wanted
  * rows. Unless said otherwise activations are F32, contiguous, one row per token: a tensor of two or three dimensions whose
  * slowest one is TOK (or OUT); its row is the product of the others, so [64, 9, TOK] is also a [576, TOK]. fma(a, b, c)
- * rounds once; every other + - * / and sqrt is one IEEE-754 binary32 operation, round to nearest even, denormals kept. "ascending" fixes an order.
+ * rounds once; every other + - * / and sqrt is one IEEE-754 binary32 operation, round to nearest even, denormals kept.
+ * "ascending" fixes an order.
  *
  * A backend that claims KOPI_DEVICE_EXACT gives exactly these bits, whatever the batch, the number of threads or the
  * instruction set. exp, tanh, silu, gelu and the conversions are those of kopi/math.h. docs/numerics.md has the reasons.

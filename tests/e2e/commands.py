@@ -17,6 +17,9 @@ def table(facts):
     t, lines = facts["threads"], []
     lines.append(f"threads: {t['default']} by default ({t['why']}), team of {t['team']}")
     for b in facts["backends"]:
+        if "hidden_by" in b:  # where kopi is installed already, its plugins come after those of the build
+            lines.append(f"{b['name']}\n  file     {b['file']}\n  not used: {b['hidden_by']} comes first")
+            continue
         lines.append(f"{b['name']} {b['version']} (backend ABI {b['abi']})\n  file     {b['file']}")
         d = b["device"]
         place = "works on host memory" if d["host_memory"] else "memory of its own"
@@ -36,7 +39,7 @@ def backends():
         check(table(facts) == text.stdout.decode(), "the table and the JSON agree", table(facts) + text.stdout.decode())
     for name in "cpu", "cpu-threaded":
         one = json.loads(kopi("backends", "info", name, "--json").stdout)["backends"]
-        check([b["name"] for b in one] == [name], "info lists one", str(one))
+        check({b["name"] for b in one} == {name} and "device" in one[0], "info lists one", str(one))
     done = command(KOPI, "backends", "--json", "--backend-path", "/nowhere.so", "--plugin-dir", PLUGINS)
     first = json.loads(done.stdout)["backends"][0]
     check(first["file"] == "/nowhere.so" and "nowhere" in first["unusable"], "what can't be used says why", str(first))
