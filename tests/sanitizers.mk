@@ -19,3 +19,8 @@ clean-sanitizers:
 	-rm -rf sanitizer-address sanitizer-thread
 	-test ! -d sanitizer-source || { chmod -R u+w sanitizer-source && rm -rf sanitizer-source; }
 .PHONY: check-sanitizer clean-sanitizers
+
+# make check-aarch64: cross-built, under qemu-aarch64.
+.PHONY: check-aarch64
+check-aarch64:
+	$(top_srcdir)/scripts/check-aarch64 $(abs_builddir)/aarch64
