@@ -142,6 +142,7 @@ kopi_status kt_execute(void *be, void *plan, const kopi_run *run)
     const struct kt_plan *p = plan;
     const kopi_program *prog = p->graph.prog;
     struct region r = {.plan = p, .run = run, .n_rows = {run->n_tok, run->n_out ? kopi_output_at(run, 0)->n_rows : 0}};
+    if (kt->host->cancelled(kt->host->ctx)) return KOPI_E_CANCELLED; /* asked by a run without a step to do, too */
     if (!run->n_tok) return KOPI_OK;
     if (run->n_tok > prog->max_tok || r.n_rows[KT_WANTED] > prog->max_out)
         return kt->host->fail(kt->host->ctx, KOPI_E_INVALID, "a run has more tokens or outputs than was prepared for");

@@ -13,6 +13,10 @@ for name in "tests/backend/.libs/kopi-fake-device", "tests/backend/.libs/kopi-fa
     passed = text.count("\nok ") - text.count("# SKIP")
     check(passed > 85, f"{name}: nearly all tests have something to test", f"{passed} passed")
 
+# This seed draws a gather of no rows: nothing is left to do, and the host is asked all the same.
+done = kopi("backends", "check", "cpu-threaded", "--reproduce", "cancel/plan:134757")
+check(done.returncode == 0, "a run without a step can be cancelled", done.stdout.decode()[-1000:])
+
 done = kopi("backends", "check", "cpu-threaded", "--group", "bench", timeout=300)
 lines = [line for line in done.stdout.decode().splitlines() if line.startswith(("ok ", "not ok "))]
 timed = [re.search(r"tokens ([0-9.]+) us, one ([0-9.]+) us; reference ([0-9.]+) us, ([0-9.]+) us", line) for line in lines]
