@@ -2,6 +2,7 @@
 #ifndef KOPI_CLI_CLI_H
 #define KOPI_CLI_CLI_H
 
+#include <jansson.h>
 #include <kopi/kopi.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,6 +84,8 @@ void cli_progress_end(void);
 /* Flushes stdout; 0, or EXIT_RUN after a message (none for a closed pipe). Every command ends with it. */
 int cli_finish_output(void);
 int cli_write(const void *bytes, size_t n); /* to stdout; 0 or an exit code as above */
+/* Indented, to stdout; NULL, that memory was short, fails too. 0 or EXIT_RUN after a message. */
+int cli_print_json(const json_t *all);
 
 /* The whole of a file ("-": stdin), NUL-terminated, freed by free(). NULL after a message. */
 char *cli_read_file(const char *path, size_t *n);

@@ -144,12 +144,6 @@ static void print_table(const json_t *all)
         printf("  %-24s x %-4d %s\n", text_of(row, "op"), int_of(row, "count"), text_of(row, "code"));
 }
 
-static int print_json(const json_t *all)
-{
-    bool bad = json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF;
-    return bad ? cli_error(EXIT_RUN, "the JSON could not be written") : 0;
-}
-
 /* ---- the commands ------------------------------------------------------------------------------------------------ */
 
 static json_t *find_backends(const char *only, kopi_error *e)
@@ -189,7 +183,7 @@ static int list(const char *only)
                : only ? cli_error(EXIT_BACKEND, "backend \"%.40s\" was not found", only)
                       : cli_error(EXIT_BACKEND, "no backend was found; see --plugin-dir and KOPI_PLUGIN_PATH");
     int bad = 0;
-    if (as_json) bad = print_json(all);
+    if (as_json) bad = cli_print_json(all);
     else print_table(all);
     json_decref(all);
     return code ? code : bad;

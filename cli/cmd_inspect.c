@@ -152,9 +152,9 @@ static int print_json(const struct kopi_gguf *g, bool runs, const kopi_error *e)
     json_t *all = json_pack("{s:s, s:i, s:I, s:b, s:s*, s:o, s:o}", "file", kopi__gguf_path(g), "version",
                             (int)kopi__gguf_version(g), "bytes", (json_int_t)kopi__gguf_file_size(g), "runs", runs,
                             "reason", runs ? NULL : e->text, "metadata", meta, "tensors", list);
-    int bad = !all || json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF;
+    int code = cli_print_json(all);
     json_decref(all);
-    return bad ? cli_error(EXIT_RUN, "the JSON could not be written") : 0;
+    return code;
 }
 
 /* Text of a file without control bytes, cut. */

@@ -105,6 +105,12 @@ static int output_failed(int e)
 
 int cli_write(const void *bytes, size_t n) { return fwrite(bytes, 1, n, stdout) == n ? 0 : output_failed(errno); }
 
+int cli_print_json(const json_t *all)
+{
+    bool bad = !all || json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF;
+    return bad ? cli_error(EXIT_RUN, "the JSON could not be written") : 0;
+}
+
 int cli_finish_output(void) { return fflush(stdout) == 0 && !ferror(stdout) ? 0 : output_failed(errno); }
 
 enum { MOST_TEXT = 1 << 30 }; /* bytes that are read as one text; /dev/zero has no end */
