@@ -23,7 +23,7 @@ tests_simde_test_linear_SOURCES = tests/unit/test_linear.c tests/simde/level.c
 tests_simde_test_linear_CPPFLAGS = $(SIMDE_CPPFLAGS) -DFIRST_LEVEL=KT_AVX512VNNI
 tests_simde_test_linear_CFLAGS = $(TEST_CFLAGS)
 tests_simde_test_linear_LDADD = $(SIMDE_KERNELS) $(CHECK_LIBS) $(LIBM)
-tests_simde_test_operations_SOURCES = tests/simde/test_operations.c
+tests_simde_test_operations_SOURCES = tests/simde/test_operations.c tests/support/plugin.h
 tests_simde_test_operations_CPPFLAGS = $(PLUGIN_TEST_CPPFLAGS) \
 	-DPLUGIN_SIMDE='"$(abs_builddir)/tests/simde/.libs/kopi-simde.so"'
 tests_simde_test_operations_CFLAGS = $(TEST_CFLAGS) -pthread

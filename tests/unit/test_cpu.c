@@ -1,8 +1,8 @@
 /* The reference backend against numbers from elsewhere: by hand, from the gguf Python package, from sums in double.
  * Every test runs at both levels. */
-#include "conformance/conform.h"
 #include "conformance/drive.h"
 #include "conformance/values.h"
+#include "tests/support/plugin.h"
 
 #include <check.h>
 #include <kopi/math.h>
@@ -20,9 +20,7 @@ static void drive(struct cf_program *c, int level)
 {
     char err[256] = "";
     struct cf_instance i;
-    const kopi_plugin *p = cf_load(PLUGIN_CPU, err, sizeof err);
-    if (!p) ck_abort_msg("%s", err);
-    ck_assert_int_eq(cf_open(&i, p, isa[level], 1), KOPI_OK);
+    ck_assert_int_eq(cf_open(&i, plugin_of(PLUGIN_CPU), isa[level], 1), KOPI_OK);
     cf_program_finish(c);
     ck_assert(cf_takes(&i, c));
     if (cf_drive(&i, c, 1, CF_WHOLE, err, sizeof err) != KOPI_OK) ck_abort_msg("%s", err);

@@ -1,6 +1,6 @@
 /* The reference backend's two levels give the same bits, and the comparer that says so notices what is wrong. */
-#include "conformance/conform.h"
 #include "conformance/program.h"
+#include "tests/support/plugin.h"
 
 #include <check.h>
 #include <fenv.h>
@@ -12,25 +12,14 @@ static const char *const baseline[] = {"isa=baseline", NULL};
 static const char *const v3[] = {"isa=v3", NULL};
 static const char *const f32[] = {"linear=f32", NULL};
 
-static const kopi_plugin *cpu(void)
-{
-    char err[256];
-    const kopi_plugin *p = cf_load(PLUGIN_CPU, err, sizeof err);
-    if (!p) ck_abort_msg("%s", err);
-    return p;
-}
-
-static void line(void *ctx, enum cf_verdict v, const char *name, const char *detail)
-{
-    int *shown = ctx;
-    if (v == CF_FAIL && (*shown)++ < 10) fprintf(stderr, "%s: %s\n", name, detail);
-}
+static const kopi_plugin *cpu(void) { return plugin_of(PLUGIN_CPU); }
 
 /* only NULL: everything, and the first failures are shown. */
 static struct cf_counts compare(const struct cf_side *a, const struct cf_side *b, const char *only)
 {
     int shown = 0;
-    const struct cf_options o = {.seed = 1, .only = only, .report = {.line = only ? NULL : line, .ctx = &shown}};
+    const struct cf_report report = {.line = only ? NULL : show_failures, .ctx = &shown};
+    const struct cf_options o = {.seed = 1, .only = only, .report = report};
     struct cf_counts n;
     ck_assert_int_eq(cf_compare(a, b, &o, &n), KOPI_OK);
     return n;
@@ -299,7 +288,7 @@ static struct cf_counts life(const kopi_plugin *p)
 {
     int shown = 0;
     const struct cf_side side = {p, NULL, NULL};
-    const struct cf_report report = {.line = p == cpu() ? line : NULL, .ctx = &shown};
+    const struct cf_report report = {.line = p == cpu() ? show_failures : NULL, .ctx = &shown};
     struct cf_counts n = {0};
     cf_life(&side, &report, &n);
     return n;

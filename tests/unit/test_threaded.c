@@ -1,9 +1,9 @@
 /* The fast CPU backend against the reference: operation by operation (conformance), and whole models through its plans,
  * at every level of the instruction set, with several teams and in many pieces. Equal means equal bits. */
 #include "base/mem.h"
-#include "conformance/conform.h"
 #include "conformance/values.h"
 #include "decoder_rig.h"
+#include "tests/support/plugin.h"
 #include "tests/support/tinygguf.h"
 
 #include <kopi/kopi.h>
@@ -33,18 +33,10 @@ static bool runs_here(int level)
 
 /* ---- operation by operation -------------------------------------------------------------------------------------- */
 
-static const kopi_plugin *plugin(const char *path)
-{
-    char err[256];
-    const kopi_plugin *p = cf_load(path, err, sizeof err);
-    if (!p) ck_abort_msg("%s", err);
-    return p;
-}
-
 static void line(void *ctx, enum cf_verdict v, const char *name, const char *detail)
 {
     int *shown = ctx;
-    if (v == CF_FAIL && (*shown)++ < 10) fprintf(stderr, "%s: %s\n", name, detail);
+    show_failures(ctx, v, name, detail);
     if (v == CF_SKIP && strncmp(name, "quantize", 8) != 0 && (*shown)++ < 10)
         fprintf(stderr, "skipped %s: %s\n", name, detail);
 }
@@ -55,8 +47,8 @@ START_TEST(operations_agree)
     if (!runs_here(_i)) return;
     int shown = 0;
     const char *const options[] = {levels[_i].option, NULL};
-    const struct cf_side reference = {plugin(PLUGIN_CPU), NULL, NULL},
-                         subject = {plugin(PLUGIN_THREADED), options, levels[_i].suffix};
+    const struct cf_side reference = {plugin_of(PLUGIN_CPU), NULL, NULL},
+                         subject = {plugin_of(PLUGIN_THREADED), options, levels[_i].suffix};
     const struct cf_options o = {.seed = 5, .report = {.line = line, .ctx = &shown}};
     struct cf_counts n;
     ck_assert_int_eq(cf_compare(&reference, &subject, &o, &n), KOPI_OK);
@@ -69,7 +61,7 @@ END_TEST
 START_TEST(life)
 {
     int shown = 0;
-    const struct cf_side subject = {plugin(PLUGIN_THREADED), NULL, NULL};
+    const struct cf_side subject = {plugin_of(PLUGIN_THREADED), NULL, NULL};
     const struct cf_report report = {.line = line, .ctx = &shown};
     struct cf_counts n = {0};
     cf_life(&subject, &report, &n);
