@@ -69,10 +69,10 @@ static char *end(const struct cf_buf *b) { return (char *)b->map + b->map_size -
 
 void cf_buf_fill(const struct cf_buf *b) { memset(begin(b), CF_FILL, (size_t)(end(b) - begin(b))); }
 
+/* Every byte equals its neighbour and the first one is the fill: memcmp is far quicker than a loop under a sanitizer. */
 static bool filled(const char *from, const char *to)
 {
-    while (from < to && (unsigned char)*from == CF_FILL) from++;
-    return from >= to;
+    return from >= to || ((unsigned char)*from == CF_FILL && !memcmp(from, from + 1, (size_t)(to - from) - 1));
 }
 
 bool cf_buf_intact(const struct cf_buf *b, size_t used)
