@@ -52,6 +52,7 @@ const struct cli_command *cli_command(const char *name, int argc, char **argv);
 /* Opens the log as the configuration says, at `least` of this level, in a file if path isn't NULL. Returns 0 or an exit
  * code after a message. */
 int cli_log_open(const char *path, int least);
+void cli_log_error(const char *text);
 /* Parses argv for a command into its options and the configuration. Positional arguments are moved to args. Returns 0
  * or an exit code after a message. */
 int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, int *n_args);
@@ -60,7 +61,7 @@ bool cli_has_name(const char *names, const char *flag);
 bool cli_takes_key(const struct cli_command *c, const kopi_config_key *key);
 void cli_help(const struct cli_command *c); /* NULL: the list of commands */
 
-/* "kopi: ..." on stderr, one line. Returns code. */
+/* "kopi: ..." on stderr, one line; in the log's form and file, too, as soon as that is open. Returns code. */
 int cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The message of err with the exit code that its status has. */
 int cli_fail(const kopi_error *err);

@@ -1,6 +1,7 @@
 /* kopi run: one answer to a prompt, or a chat on a terminal. */
 #include "commands.h"
 
+#include "base/log.h"
 #include "base/num.h"
 #include "config/config.h"
 #include "repl.h"
@@ -51,7 +52,7 @@ static int encode(kopi_model *m, const char *text, size_t len, int32_t **ids, si
         if (system_text)
             return cli_error(EXIT_USAGE, "--system needs a chat template, and %s",
                              raw ? "--raw goes without" : "this model has none");
-        if (!raw && !cli_quiet) fprintf(stderr, "kopi: the model has no chat template: the prompt is taken as it is\n");
+        if (!raw) kopi__log(KOPI_LOG_WARN, "the model has no chat template: the prompt is taken as it is");
         s = kopi_tokenize(m, text, len, KOPI_ADD_SPECIAL | KOPI_PARSE_SPECIAL, ids, n, &e);
     }
     if (s != KOPI_OK) return cli_fail(&e);

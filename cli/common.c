@@ -23,7 +23,7 @@ int cli_error(int code, const char *fmt, ...)
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f) *p = '?';
     cli_progress_end();
-    fprintf(stderr, "kopi: %s\n", text);
+    cli_log_error(text);
     return code;
 }
 

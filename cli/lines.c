@@ -61,30 +61,30 @@ static int get_char(EditLine *el, wchar_t *out)
     }
 }
 
-/* The folder is made here, with one level above it: ~/.local/state/kopi. NULL: no home, no history. */
+/* The folders that an absolute path goes through; what can't be made shows when the file is written. */
+static void make_folders(char *path)
+{
+    for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+}
+
+/* In ~/.local/state/kopi, which is made. NULL: no home, no history. */
 static char *find_history(void)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    char *base = NULL, *folder = NULL, *path = NULL;
-    if (state && state[0] == '/') {
-        base = strdup(state);
-    } else if (home && home[0] == '/') {
-        if (asprintf(&base, "%s/.local/state", home) < 0) base = NULL;
-    }
-    if (base && asprintf(&folder, "%s/kopi", base) < 0) folder = NULL;
-    if (folder) {
-        mkdir(base, 0700);
-        mkdir(folder, 0700);
-        if (asprintf(&path, "%s/history", folder) < 0) path = NULL;
-    }
+    char *path = NULL;
     struct stat st;
-    if (path && stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a pipe would block, a device may have no end */
-        free(path);
-        path = NULL;
-    }
-    free(folder);
-    free(base);
-    return path;
+    int n = state && state[0] == '/' ? asprintf(&path, "%s/kopi/history", state)
+            : home && home[0] == '/' ? asprintf(&path, "%s/.local/state/kopi/history", home)
+                                     : -1;
+    if (n < 0) return NULL;
+    make_folders(path);
+    if (stat(path, &st) || S_ISREG(st.st_mode)) return path;
+    free(path); /* a pipe would block, a device may have no end */
+    return NULL;
 }
 
 void lines_open(void)

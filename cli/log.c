@@ -1,5 +1,4 @@
-/* The log of this process: which lines, in which form, and where to. Messages of errors go to stderr whatever is said
- * here. */
+/* The log of this process: which lines, in which form, and where to. */
 #include "cli.h"
 
 #include <errno.h>
@@ -11,10 +10,12 @@ static const char *const names[] = {"error", "warn", "info", "debug"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static FILE *out;
+static kopi_log_fn write_line;
 
 static void write_text(void *ctx, int level, const char *text)
 {
     (void)ctx, (void)level;
+    if (out == stderr) cli_progress_end();
     fprintf(out, "kopi: %s\n", text);
 }
 
@@ -32,13 +33,11 @@ static void write_json(void *ctx, int level, const char *text)
     json_decref(line);
 }
 
-static int open_file(const char *path)
+/* In the log's form; with a log file as text on stderr, too, where whoever typed the command looks. */
+void cli_log_error(const char *text)
 {
-    out = stderr;
-    if (!path) return 0;
-    if (!(out = fopen(path, "ae"))) return cli_error(EXIT_RUN, "--log-file %s: %s", path, strerror(errno));
-    setvbuf(out, NULL, _IOLBF, 0);
-    return 0;
+    if (!out || out != stderr) fprintf(stderr, "kopi: %s\n", text);
+    if (out) write_line(NULL, KOPI_LOG_ERROR, text);
 }
 
 int cli_log_open(const char *path, int least)
@@ -51,6 +50,11 @@ int cli_log_open(const char *path, int least)
         if (level && !strcmp(level, names[i])) n = i;
     if (least > n) n = least;
     if (cli_quiet) n = KOPI_LOG_ERROR;
-    kopi_log_set(n, format && !strcmp(format, "jsonl") ? write_json : write_text, NULL);
-    return open_file(path);
+    FILE *file = path ? fopen(path, "ae") : stderr;
+    if (!file) return cli_error(EXIT_RUN, "--log-file %s: %s", path, strerror(errno));
+    if (path) setvbuf(file, NULL, _IOLBF, 0);
+    out = file;
+    write_line = format && !strcmp(format, "jsonl") ? write_json : write_text;
+    kopi_log_set(n, write_line, NULL);
+    return 0;
 }

@@ -18,7 +18,7 @@ static const struct cli_option global[] = {
      0},
     {"-v, --verbose", NULL, CLI_FLAG, &verbose, "say more on stderr", 0, 0},
     {"-q, --quiet", NULL, CLI_FLAG, &cli_quiet, "say only errors on stderr", 0, 0},
-    {"--log-file", "FILE", CLI_STRING, &log_file, "append the log to this file instead of stderr", 0, 0},
+    {"--log-file", "FILE", CLI_STRING, &log_file, "append the log to this file; only errors go to stderr, too", 0, 0},
     {"--no-progress", NULL, CLI_FLAG, &cli_no_progress, "no moving lines on a terminal", 0, 0},
     {"-h, --help", NULL, CLI_FLAG, &help, "this text", 0, 0},
     {0},
@@ -205,9 +205,10 @@ static int configure(const struct cli_command *c, const struct pending *pending,
 {
     kopi_error e;
     kopi_status s = kopi_config_new(&cli_config, &e);
-    if (s == KOPI_OK) s = kopi_config_load_standard(cli_config, &e);
+    bool uses_none = !*c->keys; /* help, above all: then a broken configuration is nothing to it, if not named */
+    if (s == KOPI_OK && !uses_none) s = kopi_config_load_standard(cli_config, &e);
     if (s == KOPI_OK && config_file) s = kopi_config_load(cli_config, config_file, &e);
-    if (s == KOPI_OK) s = kopi_config_load_env(cli_config, &e);
+    if (s == KOPI_OK && !uses_none) s = kopi_config_load_env(cli_config, &e);
     for (size_t i = 0; i < sets.n && s == KOPI_OK; i++) {
         char *key = strdup(sets.at[i]), *eq = key ? strchr(key, '=') : NULL;
         if (!eq) {

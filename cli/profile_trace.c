@@ -1,5 +1,6 @@
 #include "profile_trace.h"
 
+#include "base/log.h"
 #include "cli.h"
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,9 +67,9 @@ int profile_trace_add(struct profile_trace *t, const struct profile_phase *ph, u
     }
     kopi__buf_free(&label);
     if (ph->r.dropped)
-        fprintf(stderr,
-                "kopi: %s: there is room for the first spans only, %llu more were left out; the table counts all\n",
-                t->out.path, (unsigned long long)ph->r.dropped);
+        kopi__log(KOPI_LOG_WARN,
+                  "%s: there is room for the first spans only, %llu more were left out; the table counts all",
+                  t->out.path, (unsigned long long)ph->r.dropped);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "repl.h"
 
+#include "base/log.h"
 #include "base/utf8.h"
 #include "config/config.h"
 #include "lines.h"
@@ -128,13 +129,14 @@ static int loop(struct repl *r)
         char *line = NULL;
         s = read_message(&line);
         if (s == LINES_FAILED) return cli_error(EXIT_RUN, "out of memory");
-        interrupted = s == LINES_INTERRUPTED ? interrupted + 1 : 0;
         if (line && line[0] == '/')
             repl_command(r, line);
         else if (line && *line)
             repl_ask(r, line);
         free(line);
-        if (cli_reset_interrupt()) kopi_model_uncancel(r->model);
+        bool stopped = cli_reset_interrupt();
+        if (stopped) kopi_model_uncancel(r->model);
+        interrupted = s == LINES_INTERRUPTED ? interrupted + 1 : stopped;
     }
     if (s == LINES_END && isatty(STDOUT_FILENO)) putchar('\n');
     return interrupted ? EXIT_INTERRUPTED : cli_finish_output();
@@ -150,7 +152,7 @@ int cli_repl(kopi_model *model, const struct repl_options *o)
     if (kopi_cache_new(model, &r.cache, &e) != KOPI_OK) return cli_fail(&e);
     if (o->system_text) talk_add(&r.talk, "system", o->system_text, n_system);
     if (!kopi_model_has_chat_template(model))
-        fprintf(stderr, "kopi: the model has no chat template: each line is taken as it is\n");
+        kopi__log(KOPI_LOG_WARN, "the model has no chat template: each line is taken as it is");
     if (!cli_quiet) fprintf(stderr, "/help lists the commands, Ctrl-D ends the chat\n");
     lines_open();
     int code = loop(&r);

@@ -69,7 +69,7 @@ static char *end(const struct cf_buf *b) { return (char *)b->map + b->map_size -
 
 void cf_buf_fill(const struct cf_buf *b) { memset(begin(b), CF_FILL, (size_t)(end(b) - begin(b))); }
 
-/* Every byte equals its neighbour and the first one is the fill: memcmp is far quicker than a loop under a sanitizer. */
+/* Each byte equals the next, and the first is the fill: memcmp is far quicker than a loop under a sanitizer. */
 static bool filled(const char *from, const char *to)
 {
     return from >= to || ((unsigned char)*from == CF_FILL && !memcmp(from, from + 1, (size_t)(to - from) - 1));

@@ -150,7 +150,7 @@ const struct kopi__setting *kopi__config_find_upto(const kopi_config *c, const c
 
 const struct kopi__setting *kopi__config_find(const kopi_config *c, const char *path, int model)
 {
-    return kopi__config_find_upto(c, path, model, KOPI_FROM_FLAG);
+    return kopi__config_find_upto(c, path, model, KOPI_FROM_CHAT);
 }
 
 bool kopi__config_bool(const kopi_config *c, const char *path, int model)

@@ -69,7 +69,7 @@ static kopi_status store_text(kopi_config *c, const kopi_config_key *key, int mo
 kopi_status kopi__config_set_key(kopi_config *c, const kopi_config_key *key, const char *where, const char *name,
                                  const char *value, kopi_error *err)
 {
-    return store_text(c, key, KOPI__MODEL_ALL, KOPI_FROM_SET, where, name, value, err);
+    return store_text(c, key, KOPI__MODEL_ALL, KOPI_FROM_CHAT, where, name, value, err);
 }
 
 kopi_status kopi_config_set(kopi_config *c, const char *path, const char *value, kopi_error *err)

@@ -33,7 +33,14 @@ KOPI_EXPORT void kopi_log_set(int level, kopi_log_fn fn, void *ctx);
  * files and environment, KOPI_E_INVALID for set and flag, KOPI_E_NOMEM; the text is "file:line:col: key: message"
  * ("KOPI_X: key: ...", "--flag: key: ..."). One thread at a time while it is filled; reading is [any]. */
 typedef struct kopi_config kopi_config;
-enum { KOPI_FROM_DEFAULT = 0, KOPI_FROM_FILE = 1, KOPI_FROM_ENV = 2, KOPI_FROM_SET = 3, KOPI_FROM_FLAG = 4 };
+enum {
+    KOPI_FROM_DEFAULT = 0,
+    KOPI_FROM_FILE = 1,
+    KOPI_FROM_ENV = 2,
+    KOPI_FROM_SET = 3,
+    KOPI_FROM_FLAG = 4,
+    KOPI_FROM_CHAT = 5 /* /set, after all the others */
+};
 
 /* How a key is written. */
 enum {

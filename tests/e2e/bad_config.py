@@ -123,6 +123,15 @@ with tempfile.TemporaryDirectory() as name:
     done = command(KOPI, "run", "-m", MODEL, "-b", "decoy", "-p", "x", cwd=folder)
     check_message("decoy in the working directory", done, 5, ["decoy", "not found"])
 
+    # a user's broken configuration stops what uses it, not the help
+    (folder / "kopi").mkdir()
+    (folder / "kopi" / "config.yaml").write_text("modle: x\n")
+    there = {**os.environ, "XDG_CONFIG_HOME": str(folder)}
+    for words in "help", "version", "config init", "config schema", "run --help":
+        done = command(KOPI, *words.split(), env=there)
+        check(done.returncode == 0 and done.stdout and not done.stderr, f"kopi {words} beside a broken configuration", done.stderr.decode())
+    check_message("a broken configuration", command(KOPI, "run", "-m", MODEL, "-p", "x", env=there), 3, ["config.yaml:1:1", "modle", "model"])
+
     # a good configuration runs, and the name alone swaps the backend
     config = folder / "kopi.yaml"
     config.write_text(f"backend: cpu\nmodel: {MODEL}\nplugin_dirs: [{PLUGINS}]\n")

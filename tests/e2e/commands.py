@@ -72,6 +72,13 @@ def logs(folder):
         done = kopi(*run, "--log-file", folder / "log")
         text = (folder / "log").read_text()
         check(not done.stderr and text.count("KV cache") == n and text.startswith("kopi: "), "the log goes to a file", text)
+    wrong = ["bench", "-m", folder / "missing.gguf"]
+    done = kopi(*wrong, "--log-format", "jsonl")
+    line = json.loads(done.stderr)
+    check(line["level"] == "error" and "missing.gguf" in line["message"], "an error is a line of JSON, too", str(line))
+    done = kopi(*wrong, "--log-file", folder / "errors")
+    text = (folder / "errors").read_text()
+    check(done.stderr.decode() == text and "missing.gguf" in text, "an error is in the log file and on stderr", text)
     done = kopi(*run, "--log-file", folder / "none" / "log")
     check(done.returncode == 1 and b"No such file" in done.stderr, "a log that can't be opened", done.stderr.decode())
 

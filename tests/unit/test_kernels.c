@@ -35,16 +35,16 @@ static bool has_v3(void)
 }
 
 /* Under ThreadSanitizer, where all is slow and this backend has no threads to watch, one type stands for all. */
-static const bool slow = KOPI_SANITIZER == KOPI_SANITIZER_THREAD;
+static const bool under_tsan = KOPI_SANITIZER == KOPI_SANITIZER_THREAD;
 
 START_TEST(levels_agree)
 {
     if (!has_v3()) return;
     const struct cf_side a = {cpu(), baseline, "_c_baseline"}, b = {cpu(), v3, "_c_v3"};
-    struct cf_counts n = compare(&a, &b, slow ? "q4_k" : NULL);
+    struct cf_counts n = compare(&a, &b, under_tsan ? "q4_k" : NULL);
     ck_assert_uint_eq(n.failed, 0);
     ck_assert_uint_eq(n.skipped, 0);
-    ck_assert_uint_gt(n.passed, slow ? 10 : 300);
+    ck_assert_uint_gt(n.passed, under_tsan ? 10 : 300);
 }
 END_TEST
 
@@ -52,9 +52,9 @@ END_TEST
 START_TEST(float_linear_is_near)
 {
     const struct cf_side a = {cpu(), f32, NULL}, b = {cpu(), NULL, NULL};
-    struct cf_counts n = compare(&a, &b, slow ? "q4_k" : NULL);
+    struct cf_counts n = compare(&a, &b, under_tsan ? "q4_k" : NULL);
     ck_assert_uint_eq(n.failed, 0);
-    ck_assert_uint_gt(n.passed, slow ? 10 : 100);
+    ck_assert_uint_gt(n.passed, under_tsan ? 10 : 100);
 }
 END_TEST
 
@@ -273,10 +273,10 @@ static const kopi_plugin *planned(void)
 START_TEST(plans_are_driven)
 {
     const struct cf_side good = {cpu(), NULL, NULL}, bad = {planned(), NULL, "_c_"};
-    struct cf_counts n = compare(&good, &bad, slow ? "q4_k" : NULL);
+    struct cf_counts n = compare(&good, &bad, under_tsan ? "q4_k" : NULL);
     ck_assert_uint_eq(n.failed, 0);
     ck_assert_uint_eq(n.skipped, 0);
-    ck_assert_uint_gt(n.passed, slow ? 10 : 300);
+    ck_assert_uint_gt(n.passed, under_tsan ? 10 : 300);
     n = life(&plugin);
     ck_assert_uint_eq(n.failed + n.skipped, 0);
     forgets_cancel = true;
