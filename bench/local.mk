@@ -16,4 +16,4 @@ bench_kopi_kernels_only_la_SOURCES = bench/kernels_only.c
 bench_kopi_kernels_only_la_CPPFLAGS = $(KT_CPPFLAGS) -I$(top_srcdir)
 bench_kopi_kernels_only_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere -export-symbols-regex '^kopi_plugin_v1$$'
 bench_kopi_kernels_only_la_LIBADD = bench/libkt_inside.la $(kopi_cpu_threaded_la_LIBADD)
-EXTRA_DIST += bench/kernels-only docs/kernels-only.md
+EXTRA_DIST += bench/kernels-only

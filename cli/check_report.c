@@ -30,7 +30,8 @@ static void print_lines(const char *before, const char *text)
 static void tap_begin(const struct check_report *r, size_t n_tests)
 {
     const struct cf_about *a = r->about;
-    printf("TAP version 13\n1..%zu\n# backend %s %s: %s\n", n_tests, a->name, a->version, r->path);
+    printf("TAP version 13\n1..%zu\n# backend %s%s%s%s%s\n", n_tests, a->name, *a->name ? " " : "", a->version,
+           *a->name ? ": " : "", r->path);
     if (a->known)
         printf("# device %s (%s), %s\n", a->device, a->detail,
                a->flags & KOPI_DEVICE_EXACT        ? "exact"

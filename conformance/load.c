@@ -20,9 +20,12 @@ const kopi_plugin *cf_load(const char *path, char *err, size_t n)
     const kopi_plugin *p = entry();
     if (!p) return refuse(err, n, path, "kopi_plugin_v1 returned NULL");
     if (p->struct_size < KOPI_END_OF(kopi_plugin, ops)) return refuse(err, n, path, "its kopi_plugin is too short");
-    if (p->abi_minor != KOPI_ABI_MINOR || p->min_host_minor != KOPI_ABI_MINOR)
-        return refuse(err, n, path,
-                      "it was built for another version of the plugin interface than " KOPI_ABI_VERSION_STRING);
+    if (p->abi_minor != KOPI_ABI_MINOR || p->min_host_minor > KOPI_ABI_MINOR) {
+        char why[120];
+        snprintf(why, sizeof why, "it is built for backend ABI 0.%u and needs 0.%u or later; this kopi has %s",
+                 p->abi_minor, p->min_host_minor, KOPI_ABI_VERSION_STRING);
+        return refuse(err, n, path, why);
+    }
     if (p->fingerprint != KOPI_FINGERPRINT)
         return refuse(err, n, path, "its structs have another layout (fingerprint)");
     if (p->sanitizer != KOPI_SANITIZER)

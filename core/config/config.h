@@ -37,8 +37,8 @@ struct kopi_config {
 kopi_status kopi__config_load_text(kopi_config *c, const char *name, const char *dir, const char *text, size_t n,
                                    kopi_error *err);
 
-/* As kopi_config_set for every model, above all other origins; `where` and `name` are what messages call the place and the key: "/set", "min_p".
- */
+/* As kopi_config_set for every model, but above all other origins; `where` and `name` are what messages call the place
+ * and the key: "/set", "min_p". */
 kopi_status kopi__config_set_key(kopi_config *c, const kopi_config_key *key, const char *where, const char *name,
                                  const char *value, kopi_error *err);
 

@@ -17,7 +17,7 @@ else
 	@echo "make installcheck: not run, python3 is missing"
 endif
 CLEANFILES += installcheck-f16.gguf installcheck-f32.gguf installcheck-q8_0.gguf
-EXTRA_DIST += tests/install/blas.py tests/install/demo.py tests/support/outside.py tests/install/guide.py docs/backend-guide.md
+EXTRA_DIST += tests/install/blas.py tests/install/demo.py tests/support/outside.py tests/install/guide.py
 if HAVE_PYTHON3
 TESTS += tests/install/guide.py
 endif
