@@ -356,8 +356,8 @@ END_TEST
 
 START_TEST(another_level_is_seen)
 {
-    const struct cf_side good = {cpu(), NULL, NULL}, slow = {cpu(), baseline, "_c_v3"};
-    struct cf_counts n = compare(&good, &slow, "rope");
+    const struct cf_side good = {cpu(), NULL, NULL}, coarse = {cpu(), baseline, "_c_v3"};
+    struct cf_counts n = compare(&good, &coarse, "rope");
     ck_assert_uint_gt(n.failed, 0);
     ck_assert_uint_eq(n.passed, 0);
 }
