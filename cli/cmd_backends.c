@@ -173,20 +173,50 @@ static int add_model(json_t *all)
     return 0;
 }
 
-/* What was found is shown even where the model can't be loaded. */
+/* That none was found: for one that is asked for, with the places that were tried. */
+static int none_found(const char *only)
+{
+    kopi_engine *engine;
+    const struct kopi_plugin_handle *p;
+    kopi_error e;
+    if (!only) return cli_error(EXIT_BACKEND, "no backend was found; see --plugin-dir and KOPI_PLUGIN_PATH");
+    kopi_status s = kopi_engine_new(cli_config, &engine, &e);
+    if (s == KOPI_OK) {
+        kopi__engine_plugin(engine, only, &p, &e);
+        kopi_engine_free(engine);
+    }
+    return cli_fail(&e);
+}
+
+/* Why the one backend that is asked for can't be used, or NULL. */
+static const char *unusable(const json_t *found)
+{
+    const json_t *f;
+    size_t i;
+    json_array_foreach(found, i, f)
+        if (text_of(f, "unusable")) return text_of(f, "unusable");
+    return NULL;
+}
+
+/* What was found is shown even where it, or the model, can't be loaded. */
+static int show(json_t *all, const char *only)
+{
+    const json_t *found = json_object_get(all, "backends");
+    if (!json_array_size(found)) return none_found(only);
+    int code = only && unusable(found) ? cli_error(EXIT_BACKEND, "%s", unusable(found)) : add_model(all), bad = 0;
+    if (as_json) bad = cli_print_json(all);
+    else print_table(all);
+    return code ? code : bad;
+}
+
 static int list(const char *only)
 {
     kopi_error e;
     json_t *all = find_backends(only, &e);
     if (!all) return cli_fail(&e);
-    int code = json_array_size(json_object_get(all, "backends")) ? add_model(all)
-               : only ? cli_error(EXIT_BACKEND, "backend \"%.40s\" was not found", only)
-                      : cli_error(EXIT_BACKEND, "no backend was found; see --plugin-dir and KOPI_PLUGIN_PATH");
-    int bad = 0;
-    if (as_json) bad = cli_print_json(all);
-    else print_table(all);
+    int code = show(all, only);
     json_decref(all);
-    return code ? code : bad;
+    return code;
 }
 
 int cli_backends(int n_args, char **args)

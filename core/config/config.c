@@ -238,6 +238,11 @@ const char *kopi__setting_path(const struct kopi__setting *s, int model, char bu
     return buf;
 }
 
+kopi_status kopi__config_status(const struct kopi__setting *s)
+{
+    return s && (s->from == KOPI_FROM_SET || s->from == KOPI_FROM_FLAG) ? KOPI_E_INVALID : KOPI_E_CONFIG;
+}
+
 kopi_status kopi__config_fail(kopi_error *err, const struct kopi__setting *s, const char *fmt, ...)
 {
     char text[900], path[KOPI__PATH_MAX];
@@ -246,6 +251,6 @@ kopi_status kopi__config_fail(kopi_error *err, const struct kopi__setting *s, co
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (!s) return kopi__fail(err, KOPI_E_CONFIG, "%s", text);
-    return kopi__fail(err, KOPI_E_CONFIG, "%s: %s: %s", s->where ? s->where : "default",
+    return kopi__fail(err, kopi__config_status(s), "%s: %s: %s", s->where ? s->where : "default",
                       kopi__setting_path(s, s->model, path), text);
 }

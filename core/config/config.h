@@ -61,8 +61,8 @@ const struct kopi__setting *kopi__config_option(const kopi_config *c, const char
 const struct kopi__setting *kopi__config_next_option(const kopi_config *c, const char *backend, size_t *at,
                                                      const char **key);
 
-/* Which plugin: exactly one of the two is not NULL afterwards (the one of the higher origin). KOPI_E_CONFIG: both at
- * once. */
+/* Which plugin: exactly one of the two is not NULL afterwards (the one of the higher origin). Both at once fail as
+ * kopi__config_fail does. */
 kopi_status kopi__config_backend(const kopi_config *c, const char **name, const char **path, kopi_error *err);
 
 /* Index of the model with this id, alias or (without an id of its own) file name less ".gguf"; -1: none. id NULL: 0. */
@@ -75,7 +75,10 @@ const char *kopi__config_stem(const char *path, size_t *len);
 /* models[].id, or the file's name less ".gguf": the first *len bytes of the result. NULL if there is no path either. */
 const char *kopi__config_model_id(const kopi_config *c, int model, size_t *len);
 
-/* KOPI_E_CONFIG with "where: key: message", for a value that turns out wrong later (s NULL: the message alone). */
+/* The status of a wrong value: KOPI_E_INVALID from a flag or --set, else KOPI_E_CONFIG (also for NULL). */
+kopi_status kopi__config_status(const struct kopi__setting *s);
+
+/* That status with "where: key: message", for a value that turns out wrong later (s NULL: the message alone). */
 kopi_status kopi__config_fail(kopi_error *err, const struct kopi__setting *s, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

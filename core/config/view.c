@@ -152,6 +152,14 @@ static kopi_status check_names(const kopi_config *c, int n, kopi_error *err)
     return status;
 }
 
+/* What makes model i be there, or NULL. */
+static const struct kopi__setting *first_of(const kopi_config *c, int i)
+{
+    for (size_t k = 0; k < c->settings.n; k++)
+        if (c->settings.at[k].model >= i) return &c->settings.at[k];
+    return NULL;
+}
+
 kopi_status kopi_config_check(const kopi_config *c, kopi_error *err)
 {
     const char *name, *path;
@@ -166,6 +174,6 @@ kopi_status kopi_config_check(const kopi_config *c, kopi_error *err)
     }
     for (int i = 0; i < v.n; i++)
         if (!kopi__config_find(c, "models[].path", i))
-            return kopi__fail(err, KOPI_E_CONFIG, "models[%d].path: a model needs a path to its GGUF file", i);
+            return kopi__config_fail(err, first_of(c, i), "models[%d].path: a model needs a path to its GGUF file", i);
     return check_names(c, v.n, err);
 }

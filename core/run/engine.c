@@ -58,6 +58,13 @@ static bool has_key(const char *const *keys, const char *key)
     return false;
 }
 
+/* What a backend doesn't give is the backend's failure, whoever asks for it. */
+static kopi_status refused(kopi_error *err)
+{
+    if (err) err->code = KOPI_E_BACKEND;
+    return KOPI_E_BACKEND;
+}
+
 kopi_status kopi__engine_check_options(const kopi_engine *e, const struct kopi_plugin_handle *p, kopi_error *err)
 {
     const struct kopi__setting *s;
@@ -68,12 +75,23 @@ kopi_status kopi__engine_check_options(const kopi_engine *e, const struct kopi_p
         struct kopi_buf known = KOPI_BUF_INIT;
         for (const char *const *k = p->desc.option_keys; k && *k; k++)
             kopi__buf_fmt(&known, "%s%s", known.len ? ", " : "", *k);
-        kopi_status r = kopi__config_fail(err, s, "backend %s has no option \"%s\"; it has %s", p->desc.name, key,
-                                          known.data ? known.data : "none");
+        kopi__config_fail(err, s, "backend %s has no option \"%s\"; it has %s", p->desc.name, key,
+                          known.data ? known.data : "none");
         kopi__buf_free(&known);
-        return r;
+        return refused(err);
     }
     return KOPI_OK;
+}
+
+kopi_status kopi__engine_check_determinism(const kopi_engine *e, const struct kopi_instance *i, kopi_error *err)
+{
+    const struct kopi__setting *set = kopi__config_find(e->cfg, "determinism", KOPI__MODEL_ALL);
+    uint32_t exact = KOPI_DEVICE_EXACT, run = KOPI_DEVICE_EXACT | KOPI_DEVICE_REPEATABLE, flags = i->device.flags;
+    uint32_t wanted = !strcmp(set->text, "exact") ? exact : !strcmp(set->text, "run") ? run : 0;
+    if (!wanted || flags & wanted) return KOPI_OK;
+    kopi__config_fail(err, set, "%s is wanted, but backend %s promises only \"%s\"", set->text, i->plugin->desc.name,
+                      flags & run ? "run" : "any");
+    return refused(err);
 }
 
 static const char *option(void *ctx, const char *backend, const char *key)

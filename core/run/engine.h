@@ -16,8 +16,10 @@ kopi_status kopi__engine_plugin(const kopi_engine *e, const char *name, const st
                                 kopi_error *err);
 /* Search directories of the configuration, for listings. */
 struct kopi_plugin_search kopi__engine_search(const kopi_config *cfg);
-/* Options of a backend against the keys its plugin declares: KOPI_E_CONFIG naming place, key and the known ones. */
+/* Options of a backend against the keys its plugin declares: KOPI_E_BACKEND naming place, key and the known ones. */
 kopi_status kopi__engine_check_options(const kopi_engine *e, const struct kopi_plugin_handle *p, kopi_error *err);
+/* KOPI_E_BACKEND: the instance promises less than `determinism` asks for. */
+kopi_status kopi__engine_check_determinism(const kopi_engine *e, const struct kopi_instance *i, kopi_error *err);
 /* Creates an instance that polls `cancel`. */
 kopi_status kopi__engine_instance(kopi_engine *e, const struct kopi_plugin_handle *p, const _Atomic int *cancel,
                                   struct kopi_instance **out, kopi_error *err);

@@ -83,22 +83,25 @@ static kopi_status open_file(struct loading *l, const struct kopi_plugin_handle 
     return kopi__gguf_open(l->m->path, flags, plugin->desc.dtypes, plugin->desc.n_dtypes, &l->m->gguf, l->err);
 }
 
-static kopi_status make_template(struct loading *l, const char *source, size_t n)
+static kopi_status parse_template(struct loading *l, const struct kopi__setting *source, const char *text, size_t n)
 {
-    return kopi__chat_template_new(source, n, &l->m->chat, l->err);
+    kopi_error why;
+    if (n == MAX_TEMPLATE)
+        return kopi__config_fail(l->err, source, "%s: longer than %d bytes", source->text, MAX_TEMPLATE);
+    kopi_status s = kopi__chat_template_new(text, n, &l->m->chat, &why);
+    if (s == KOPI_E_NOMEM) return kopi__nomem(l->err, "template");
+    return s == KOPI_OK ? s : kopi__config_fail(l->err, source, "%s: %s", source->text, why.text);
 }
 
-static kopi_status template_from_file(struct loading *l, const char *path)
+static kopi_status template_from_file(struct loading *l, const struct kopi__setting *source)
 {
-    FILE *f = fopen(path, "re");
-    if (!f) return kopi__fail(l->err, KOPI_E_CONFIG, "template.source %s: %s", path, strerror(errno));
+    FILE *f = fopen(source->text, "re");
+    if (!f) return kopi__config_fail(l->err, source, "%s: %s", source->text, strerror(errno));
     char *text = kopi__alloc(MAX_TEMPLATE);
     size_t n = text ? fread(text, 1, MAX_TEMPLATE, f) : 0;
     kopi_status s = !text       ? kopi__nomem(l->err, "template")
-                    : ferror(f) ? kopi__fail(l->err, KOPI_E_CONFIG, "template.source %s: %s", path, strerror(errno))
-                    : n == MAX_TEMPLATE ? kopi__fail(l->err, KOPI_E_CONFIG, "template.source %s: longer than %d bytes",
-                                                     path, MAX_TEMPLATE)
-                                        : make_template(l, text, n);
+                    : ferror(f) ? kopi__config_fail(l->err, source, "%s: %s", source->text, strerror(errno))
+                                : parse_template(l, source, text, n);
     kopi__free(text);
     fclose(f);
     return s;
@@ -109,14 +112,14 @@ static kopi_status template_from_file(struct loading *l, const char *path)
 static kopi_status read_text(struct loading *l)
 {
     kopi_model *m = l->m;
-    const char *source = kopi__config_str(l->cfg, "models[].template.source", l->index);
+    const struct kopi__setting *source = kopi__config_find(l->cfg, "models[].template.source", l->index);
     struct kopi_gguf_str text;
     if (kopi__gguf_find(m->gguf, "tokenizer.ggml.model")) {
         kopi_status s = kopi__tokenizer_new(m->gguf, &m->tokenizer, l->err);
         if (s != KOPI_OK) return s;
     }
-    if (l->target || (source && !strcmp(source, "none"))) return KOPI_OK;
-    if (source && strcmp(source, "model")) return template_from_file(l, source);
+    if (l->target || !strcmp(source->text, "none")) return KOPI_OK;
+    if (strcmp(source->text, "model")) return template_from_file(l, source);
     const struct kopi_gguf_kv *kv = kopi__gguf_find(m->gguf, "tokenizer.chat_template");
     if (!kv || !kopi__gguf_get_str(kv, 0, &text)) return KOPI_OK;
     kopi_error e;
@@ -187,17 +190,6 @@ static kopi_status check_memory(struct loading *l, const struct kopi_build *b)
     return KOPI_OK;
 }
 
-static kopi_status check_determinism(struct loading *l, const struct kopi_instance *i)
-{
-    const char *want = kopi__config_str(l->cfg, "determinism", KOPI__MODEL_ALL);
-    uint32_t exact = KOPI_DEVICE_EXACT, run = KOPI_DEVICE_EXACT | KOPI_DEVICE_REPEATABLE, flags = i->device.flags;
-    if ((!strcmp(want, "exact") && !(flags & exact)) || (!strcmp(want, "run") && !(flags & run)))
-        return kopi__config_fail(l->err, kopi__config_find(l->cfg, "determinism", KOPI__MODEL_ALL),
-                                 "%s is wanted, but backend %s promises only \"%s\"", want, i->plugin->desc.name,
-                                 flags & run ? "run" : "any");
-    return KOPI_OK;
-}
-
 /* The cpu plugin beside another one; its absence matters only if something is missing. */
 static struct kopi_instance *load_fallback(struct loading *l, const struct kopi_plugin_handle *main)
 {
@@ -245,7 +237,7 @@ static kopi_status load(struct loading *l)
     if (s == KOPI_OK) s = kopi__decoder_read(m->gguf, &m->decoder, l->err);
     if (s == KOPI_OK) s = read_text(l);
     if (s == KOPI_OK) s = kopi__engine_instance(m->engine, plugin, m->stop, &m->main, l->err);
-    if (s == KOPI_OK) s = check_determinism(l, m->main);
+    if (s == KOPI_OK) s = kopi__engine_check_determinism(m->engine, m->main, l->err);
     if (s == KOPI_OK) m->fallback = load_fallback(l, plugin);
     if (s == KOPI_OK) s = build(l);
     if (s == KOPI_OK) s = kopi__exec_new(m->main, m->fallback, m->program, m->gguf, on_import, l, &m->exec, l->err);

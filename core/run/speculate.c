@@ -9,14 +9,15 @@
 
 /* ---- settings ---------------------------------------------------------------------------------------------------- */
 
-static kopi_status same_vocabulary(const kopi_model *m, const kopi_model *draft, kopi_error *err)
+static kopi_status same_vocabulary(const kopi_model *m, const kopi_model *draft, const struct kopi__setting *set,
+                                   kopi_error *err)
 {
     if (m->n_vocab != draft->n_vocab)
-        return kopi__fail(err, KOPI_E_CONFIG,
+        return kopi__config_fail(err, set,
                           "draft model %s has %u tokens, %s has %u: the vocabularies must be the same", draft->id,
                           draft->n_vocab, m->id, m->n_vocab);
     if (!m->tokenizer != !draft->tokenizer)
-        return kopi__fail(err, KOPI_E_CONFIG, "%s has no tokenizer and %s has one: the vocabularies can't be compared",
+        return kopi__config_fail(err, set, "%s has no tokenizer and %s has one: the vocabularies can't be compared",
                           m->tokenizer ? draft->id : m->id, m->tokenizer ? m->id : draft->id);
     int32_t n = m->tokenizer ? kopi__n_vocab(m->tokenizer) : 0,
             n_draft = m->tokenizer ? kopi__n_vocab(draft->tokenizer) : 0;
@@ -24,13 +25,13 @@ static kopi_status same_vocabulary(const kopi_model *m, const kopi_model *draft,
         size_t a, b;
         const char *s = kopi__token_text(m->tokenizer, i, &a), *t = kopi__token_text(draft->tokenizer, i, &b);
         if (a != b || memcmp(s, t, a))
-            return kopi__fail(
-                err, KOPI_E_CONFIG,
+            return kopi__config_fail(
+                err, set,
                 "draft model %s: token %d is \"%.*s\", in %s it is \"%.*s\": the vocabularies must be the same",
                 draft->id, i, b < 40 ? (int)b : 40, t, m->id, a < 40 ? (int)a : 40, s);
     }
     if (n != n_draft)
-        return kopi__fail(err, KOPI_E_CONFIG,
+        return kopi__config_fail(err, set,
                           "draft model %s names %d tokens, %s names %d: the vocabularies must be the same", draft->id,
                           n_draft, m->id, n);
     return KOPI_OK;
@@ -40,12 +41,12 @@ static kopi_status load_draft(struct kopi_speculation *s, kopi_model *m, kopi_pr
                               kopi_error *err)
 {
     const kopi_config *cfg = m->engine->cfg;
-    const char *name = kopi__config_str(cfg, "models[].speculation.draft_model", m->config_index);
-    if (!name)
+    const struct kopi__setting *set = kopi__config_find(cfg, "models[].speculation.draft_model", m->config_index);
+    if (!set)
         return kopi__config_fail(err, kopi__config_find(cfg, "models[].speculation.type", m->config_index),
                                  "drafts need a model: --model-draft FILE or speculation.draft_model");
-    kopi_status st = kopi__load_draft(m, name, progress, ctx, &s->draft, err);
-    return st == KOPI_OK ? same_vocabulary(m, s->draft, err) : st;
+    kopi_status st = kopi__load_draft(m, set->text, progress, ctx, &s->draft, err);
+    return st == KOPI_OK ? same_vocabulary(m, s->draft, set, err) : st;
 }
 
 /* A flag that says how tokens are guessed, where none are or in another way, is a mistake; in a file it waits for its

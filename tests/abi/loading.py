@@ -153,6 +153,8 @@ for name in GOOD:
 for name in ("null", "data", "none-here", "text", "folder"):
     done = command(KOPI, "logits", "--plugin-dir", bad, "-m", tiny("quants-Q4_1"), "--ids", "1", "-o", top / "x.npy", "-b", name)
     check(done.returncode == 5 and wrong[name] in done.stderr.decode(), f"-b {name} ends with 5 and the reason", done.stderr.decode())
+    done, shown, said = backends("info", name, "--plugin-dir", bad)
+    check(done.returncode == 5 and wrong[name] in shown and wrong[name] in said, f"info {name} ends with 5 and the reason", shown + said)
 
 
 # ---- a model with a good one; floating-point state ------------------------------------------------------------------
@@ -165,6 +167,13 @@ check(want, "cpu computes logits", errors)
 for name in GOOD:
     have, errors = run(name, bad)
     check(want and have == want, f"{name} with fallback: the bytes of cpu", errors)
+variant(top / "loose", "loose", "DEVICE_FIELDS=out->flags=KOPI_DEVICE_HOST_VISIBLE")
+for promise in "any", "run", "exact":
+    done = command(KOPI, "logits", "--plugin-dir", PLUGINS, "--plugin-dir", top / "loose", "-b", "loose", "--determinism", promise, "-m", tiny("quants-Q4_1"),
+                   "--ids", "1", "-o", top / "x.npy")
+    text = done.stderr.decode()
+    check(done.returncode == 0 if promise == "any" else done.returncode == 5 and f'--determinism: determinism: {promise} is wanted, but backend loose promises only "any"' in text,
+          f"a backend that promises nothing, {promise} wanted: exit status {done.returncode}", text)
 if X86:
     fp = top / "fp"
     for name, (macros, message) in FP.items():

@@ -44,12 +44,22 @@ CONFIGS = [
     ("plugin is a folder", "backend: folder\nmodel: {model}\n", 5, ["kopi-folder.so", "regular file"]),
     ("plugin without the symbol", "backend: nosymbol\nmodel: {model}\n", 5, ["kopi-nosymbol.so", "kopi_plugin_v1"]),
     ("plugin of another ABI", "backend: wrongabi\nmodel: {model}\n", 5, ["kopi-wrongabi.so", "ABI"]),
-    ("unknown option of a backend", "backend: {{name: cpu, options: {{cpu: {{izza: v3}}}}}}\nmodel: {model}\n", 3, ["kopi.yaml:1:", "izza", "isa"]),
+    ("unknown option of a backend", "backend: {{name: cpu, options: {{cpu: {{izza: v3}}}}}}\nmodel: {model}\n", 5, ["kopi.yaml:1:", "izza", "isa"]),
+    ("template that isn't there", "backend: cpu\nmodels: [{{path: {model}, template: {{source: none.jinja}}}}]\n", 3, ["kopi.yaml:2:", "none.jinja"]),
     ("wrong option of a backend", "backend: {{name: cpu, options: {{cpu: {{isa: sse9}}}}}}\nmodel: {model}\n", 5, ["isa", "sse9", "baseline"]),
 ]
 
+RUN = ["run", "-p", "x", "-m", str(MODEL), "-b", "cpu"]
 # arguments, exit code, words
 ARGUMENTS = [
+    (RUN + ["--set", "backend.options.cpu.iza=v3"], 5, ["--set: backend.options.cpu.iza", "isa"]),
+    (RUN + ["--spec-type", "draft"], 2, ["--spec-type: ", "--model-draft"]),
+    (RUN + ["--spec-type", "ngram", "--spec-ngram-min", "8", "--spec-ngram-max", "2"], 2, ["--spec-ngram-min: ", "ngram_max"]),
+    (RUN + ["--backend-path", "/x.so"], 2, ["--backend-path: ", "backend.name (-b)"]),
+    (RUN + ["--chat-template-file", "/nowhere"], 2, ["--chat-template-file: ", "/nowhere: No such file"]),
+    (RUN + ["--chat-template-file", __file__], 2, ["--chat-template-file: ", "bad_config.py: chat template line "]),
+    (RUN + ["--set", "models[1].context.size=9"], 2, ["--set: models[1].context.size", "too large"]),
+    (["run", "-p", "x", "--set", "models[0].id=x"], 2, ["--set: models[0].id", "path"]),
     (["run", "--thread", "2"], 2, ["--thread", "--threads"]),
     (["run", "-t", "many"], 2, ["-t", "many"]),
     (["run", "-p"], 2, ["-p", "needs a value"]),

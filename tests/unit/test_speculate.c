@@ -448,14 +448,14 @@ START_TEST(refusals)
         .n_vocab = 32, .n_embd = 32, .n_ff = 32, .context = 128, .dtype = KOPI_DTYPE_F32, .seed = 1};
     tiny_llama_model(tiny_path(other, "small.gguf"), &small);
     snprintf(named, sizeof named, "models[].speculation.draft_model=%s", other);
-    expect_refusal((const char *[]){named, NULL}, KOPI_E_CONFIG,
+    expect_refusal((const char *[]){named, NULL}, KOPI_E_INVALID,
                    "has 32 tokens, model has 64: the vocabularies must be the same");
     expect_refusal((const char *[]){named, "models[].speculation.type=none", NULL}, KOPI_OK, "");
-    expect_refusal((const char *[]){"models[].speculation.type=draft", NULL}, KOPI_E_CONFIG, "--model-draft");
+    expect_refusal((const char *[]){"models[].speculation.type=draft", NULL}, KOPI_E_INVALID, "--model-draft");
     expect_refusal((const char *[]){"models[].speculation.draft_model=/nowhere/x.gguf", NULL}, KOPI_E_IO,
                    "/nowhere/x.gguf");
     expect_refusal((const char *[]){"models[].speculation.ngram_min=9", "models[].speculation.type=ngram", NULL},
-                   KOPI_E_CONFIG, "ngram_max");
+                   KOPI_E_INVALID, "ngram_max");
     expect_refusal((const char *[]){"models[].speculation.max_tokens=0", NULL}, KOPI_E_INVALID, "1 to 64");
     tiny_remove(other);
     remove_files();
@@ -464,9 +464,9 @@ START_TEST(refusals)
     tiny_chain_model(tiny_path(file, "ab.gguf"), V, ab, -1, -1, 64);
     tiny_chain_model(tiny_path(other, "ac.gguf"), V, ac, -1, -1, 64);
     snprintf(named, sizeof named, "models[].speculation.draft_model=%s", other);
-    expect_refusal((const char *[]){named, NULL}, KOPI_E_CONFIG, "token 1 is \"c\", in ab it is \"b\"");
+    expect_refusal((const char *[]){named, NULL}, KOPI_E_INVALID, "token 1 is \"c\", in ab it is \"b\"");
     tiny_chain_model(other, V, NULL, -1, -1, 64);
-    expect_refusal((const char *[]){named, NULL}, KOPI_E_CONFIG, "has no tokenizer");
+    expect_refusal((const char *[]){named, NULL}, KOPI_E_INVALID, "has no tokenizer");
     tiny_remove(other);
     tiny_remove(file);
 }
