@@ -1,5 +1,6 @@
 #include "check_report.h"
 
+#include "cli.h"
 #include "conformance/clean.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,8 +95,7 @@ static void json_end(struct check_report *r)
                           (json_int_t)r->setup->seed, "passed", (json_int_t)r->counts[CF_PASS], "failed",
                           (json_int_t)r->counts[CF_FAIL], "skipped", (json_int_t)r->counts[CF_SKIP], "cases", r->cases);
     if (!o) abort();
-    json_dumpf(o, stdout, JSON_INDENT(2));
-    putchar('\n');
+    cli_print_json(o, JSON_INDENT(2));
     json_decref(o);
 }
 

@@ -85,8 +85,8 @@ void cli_progress_end(void);
 /* Flushes stdout; 0, or EXIT_RUN after a message (none for a closed pipe). Every command ends with it. */
 int cli_finish_output(void);
 int cli_write(const void *bytes, size_t n); /* to stdout; 0 or an exit code as above */
-/* Indented, to stdout; NULL, that memory was short, fails too. 0 or EXIT_RUN after a message. */
-int cli_print_json(const json_t *all);
+/* To stdout, with flags of jansson; NULL, that memory was short, fails too. 0 or EXIT_RUN after a message. */
+int cli_print_json(const json_t *all, size_t flags);
 
 /* The whole of a file ("-": stdin), NUL-terminated, freed by free(). NULL after a message. */
 char *cli_read_file(const char *path, size_t *n);
@@ -96,5 +96,8 @@ const char *cli_model_path(void);
 
 /* Comma- or space-separated ids; freed by free(). NULL after a message. */
 int32_t *cli_parse_ids(const char *text, size_t *n);
+
+/* 0, or EXIT_USAGE after a message if both options are given. */
+int cli_exclude(const char *a, bool has_a, const char *b, bool has_b);
 
 #endif

@@ -204,7 +204,7 @@ static int show(json_t *all, const char *only)
     const json_t *found = json_object_get(all, "backends");
     if (!json_array_size(found)) return none_found(only);
     int code = only && unusable(found) ? cli_error(EXIT_BACKEND, "%s", unusable(found)) : add_model(all), bad = 0;
-    if (as_json) bad = cli_print_json(all);
+    if (as_json) bad = cli_print_json(all, JSON_INDENT(2));
     else print_table(all);
     return code ? code : bad;
 }

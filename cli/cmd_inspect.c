@@ -15,8 +15,8 @@
 static bool tensors, json, check_only;
 
 const struct cli_option cli_inspect_options[] = {
-    {"--tensors", NULL, CLI_FLAG, &tensors, "list every tensor", 0, 0},
-    {"--json", NULL, CLI_FLAG, &json, "everything as one JSON object", 0, 0},
+    {"--tensors", NULL, CLI_FLAG, &tensors, "list every tensor, as --json always does", 0, 0},
+    {"--json", NULL, CLI_FLAG, &json, "everything as one JSON object; with --check: the verdict as one", 0, 0},
     {"--check", NULL, CLI_FLAG, &check_only, "only the verdict", 0, 0},
     {0},
 };
@@ -32,10 +32,12 @@ static bool all_types_known(const struct kopi_gguf *g)
     return true;
 }
 
-static bool is_chosen(const char *key)
+/* Where the backend is said: KOPI_FROM_DEFAULT if it is not. */
+static int backend_from(void)
 {
-    const struct kopi__setting *s = kopi__config_find(cli_config, key, KOPI__MODEL_ALL);
-    return s && s->from != KOPI_FROM_DEFAULT;
+    const struct kopi__setting *name = kopi__config_find(cli_config, "backend.name", KOPI__MODEL_ALL);
+    const struct kopi__setting *path = kopi__config_find(cli_config, "backend.path", KOPI__MODEL_ALL);
+    return path && path->from > name->from ? path->from : name->from;
 }
 
 static kopi_status load_backend(kopi_error *e)
@@ -50,11 +52,13 @@ static kopi_status load_backend(kopi_error *e)
     return s;
 }
 
-/* A backend is loaded only for a file with a type that a backend brings, and only the one that is asked for. */
+/* A backend that is asked for here has to be there; one of the configuration is loaded only for a file with a type that
+ * a backend brings. */
 static kopi_status open_model(const char *path, struct kopi_gguf **g, kopi_error *e)
 {
     kopi_status s = kopi__gguf_open(path, KOPI__GGUF_ANY_TYPE, NULL, 0, g, e);
-    if (s != KOPI_OK || all_types_known(*g) || !(is_chosen("backend.name") || is_chosen("backend.path"))) return s;
+    bool asked = backend_from() >= KOPI_FROM_SET;
+    if (s != KOPI_OK || backend_from() == KOPI_FROM_DEFAULT || (!asked && all_types_known(*g))) return s;
     kopi__gguf_close(*g);
     s = load_backend(e);
     return s == KOPI_OK ? kopi__gguf_open(path, KOPI__GGUF_ANY_TYPE, backend->dtypes, backend->n_dtypes, g, e) : s;
@@ -138,6 +142,15 @@ static json_t *tensor(const struct kopi_gguf_tensor *t)
                      "bytes", bytes, "offset", (json_int_t)t->file_offset);
 }
 
+static int print_verdict(const struct kopi_gguf *g, bool runs, const kopi_error *e)
+{
+    json_t *all =
+        json_pack("{s:s, s:b, s:s*}", "file", kopi__gguf_path(g), "runs", runs, "reason", runs ? NULL : e->text);
+    int code = cli_print_json(all, JSON_INDENT(2));
+    json_decref(all);
+    return code;
+}
+
 static int print_json(const struct kopi_gguf *g, bool runs, const kopi_error *e)
 {
     json_t *meta = json_object(), *list = json_array();
@@ -152,7 +165,7 @@ static int print_json(const struct kopi_gguf *g, bool runs, const kopi_error *e)
     json_t *all = json_pack("{s:s, s:i, s:I, s:b, s:s*, s:o, s:o}", "file", kopi__gguf_path(g), "version",
                             (int)kopi__gguf_version(g), "bytes", (json_int_t)kopi__gguf_file_size(g), "runs", runs,
                             "reason", runs ? NULL : e->text, "metadata", meta, "tensors", list);
-    int code = cli_print_json(all);
+    int code = cli_print_json(all, JSON_INDENT(2));
     json_decref(all);
     return code;
 }
@@ -243,11 +256,12 @@ int cli_inspect(int n_args, char **args)
     kopi_error e, why;
     struct kopi_gguf *g;
     if (n_args != 1) return cli_error(EXIT_USAGE, "kopi inspect takes one FILE");
+    if (cli_exclude("--check", check_only, "--tensors", tensors)) return EXIT_USAGE;
     if (open_model(args[0], &g, &e) != KOPI_OK) return cli_fail(&e);
     bool runs = verdict(g, &why) == KOPI_OK;
     int code = 0;
     if (json) {
-        code = print_json(g, runs, &why);
+        code = check_only ? print_verdict(g, runs, &why) : print_json(g, runs, &why);
     } else {
         if (!check_only) print_all(g);
         printf("verdict: %s%s\n", runs ? "runs" : "does not run: ", runs ? "" : why.text);

@@ -11,7 +11,7 @@ static int64_t chunk = 64;
 
 const struct cli_option cli_logits_options[] = {
     {"--ids", "IDS", CLI_STRING, &ids_text, "token ids, separated by commas; taken as they are", 0, 0},
-    {"--ids-file", "FILE", CLI_STRING, &ids_file, "the same from a file", 0, 0},
+    {"--ids-file", "FILE", CLI_STRING, &ids_file, "the same from a file; -: standard input", 0, 0},
     {"-o, --output", "FILE", CLI_STRING, &out_path, "the .npy file; - is standard output", 0, 0},
     {"--chunk", "N", CLI_INT, &chunk, "tokens per call of the model (64); 0: all at once", 0, INT32_MAX},
     {0},
@@ -62,7 +62,8 @@ int cli_logits(int n_args, char **args)
     size_t n, len;
     char *text = NULL;
     if (!out_path) return cli_error(EXIT_USAGE, "kopi logits needs -o FILE");
-    if (!ids_text == !ids_file) return cli_error(EXIT_USAGE, "kopi logits needs --ids or --ids-file");
+    if (cli_exclude("--ids", ids_text, "--ids-file", ids_file)) return EXIT_USAGE;
+    if (!ids_text && !ids_file) return cli_error(EXIT_USAGE, "kopi logits needs --ids or --ids-file");
     if (ids_file && !(text = cli_read_file(ids_file, &len))) return EXIT_RUN;
     int32_t *ids = cli_parse_ids(text ? text : ids_text, &n);
     free(text);

@@ -12,7 +12,7 @@ static const char *file;
 static int64_t piece_len = 512;
 
 const struct cli_option cli_perplexity_options[] = {
-    {"-f, --file", "FILE", CLI_STRING, &file, "the text; without it: standard input", 0, 0},
+    {"-f, --file", "FILE", CLI_STRING, &file, "the text; - or without it: standard input", 0, 0},
     {"--ctx", "N", CLI_INT, &piece_len, "tokens of one piece (512)", 8, 1 << 20},
     {0},
 };
@@ -74,8 +74,8 @@ static int evaluate(kopi_model *m, int32_t *ids, size_t n)
     if (!pieces)
         return cli_error(EXIT_USAGE, "the text has %zu tokens, at least --ctx %zu are needed", n, len);
     if (len > kopi_model_max_context(m))
-        return cli_error(EXIT_USAGE, "--ctx is %zu, but the context only %u; raise --ctx-size", len,
-                         kopi_model_max_context(m));
+        return cli_error(EXIT_USAGE, "--ctx is %zu, but the context only %u; raise --ctx-size, or give --ctx %u", len,
+                         kopi_model_max_context(m), kopi_model_max_context(m));
     float *rows = kopi__realloc_array(NULL, BATCH, (size_t)kopi_model_vocab_size(m) * sizeof *rows);
     if (!rows) return cli_error(EXIT_RUN, "out of memory");
     kopi_status s = KOPI_OK;

@@ -17,7 +17,7 @@ static struct cli_list stop;
 const struct cli_option cli_run_options[] = {
     {"-p, --prompt", "TEXT", CLI_STRING, &prompt, "the prompt; without one: standard input, or a chat on a terminal", 0,
      0},
-    {"-f, --file", "FILE", CLI_STRING, &file, "the prompt, as bytes from a file", 0, 0},
+    {"-f, --file", "FILE", CLI_STRING, &file, "the prompt, as bytes from a file; -: standard input", 0, 0},
     {"--system", "TEXT", CLI_STRING, &system_text, "system message", 0, 0},
     {"--raw", NULL, CLI_FLAG, &raw, "the prompt as it is, without the model's chat template", 0, 0},
     {"--stop", "TEXT", CLI_LIST, &stop, "end the answer before this text (several allowed)", 0, 0},
@@ -82,7 +82,7 @@ void cli_show_timings(const kopi_result *r)
 
 static double per_second(size_t n, uint64_t ns) { return ns ? (double)n * 1e9 / (double)ns : 0; }
 
-/* With the names of llama.cpp's server. */
+/* timings: with the names of llama.cpp's server. */
 static int print_json(const kopi_result *r)
 {
     static const char *const finish[] = {"stop", "length", "cancelled"};
@@ -94,9 +94,9 @@ static int print_json(const kopi_result *r)
                             "predicted_n", (json_int_t)r->n_generated, "predicted_ms", (double)r->generate_ns * 1e-6,
                             "predicted_per_second", per_second(steps, r->generate_ns), "draft_n",
                             (json_int_t)r->n_drafted, "draft_n_accepted", (json_int_t)r->n_accepted);
-    int bad = !all || json_dumpf(all, stdout, JSON_COMPACT) || putchar('\n') == EOF;
+    int code = cli_print_json(all, JSON_COMPACT);
     json_decref(all);
-    return bad ? cli_error(EXIT_RUN, "writing the answer as JSON failed") : 0;
+    return code;
 }
 
 static int answer(kopi_model *m, const int32_t *ids, size_t n)
@@ -150,7 +150,7 @@ int cli_run(int n_args, char **args)
     kopi_model *model;
     size_t len = 0;
     char *text = NULL;
-    if (prompt && file) return cli_error(EXIT_USAGE, "--prompt and --file exclude each other");
+    if (cli_exclude("--prompt", prompt, "--file", file)) return EXIT_USAGE;
     bool chat = !prompt && !file && isatty(STDIN_FILENO);
     if (chat && json) return cli_error(EXIT_USAGE, "--json is for one answer; give it a prompt");
     if (!chat) {

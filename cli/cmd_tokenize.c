@@ -12,7 +12,7 @@ static bool no_special, parse_special, json;
 
 const struct cli_option cli_tokenize_options[] = {
     {"-p, --prompt", "TEXT", CLI_STRING, &prompt, "the text", 0, 0},
-    {"-f, --file", "FILE", CLI_STRING, &file, "the text, as bytes from a file; without either: standard input", 0, 0},
+    {"-f, --file", "FILE", CLI_STRING, &file, "the text, as bytes from a file; - or neither: standard input", 0, 0},
     {"--no-special", NULL, CLI_FLAG, &no_special, "add no BOS or EOS even if the model asks for it", 0, 0},
     {"--parse-special", NULL, CLI_FLAG, &parse_special, "text such as <|im_start|> becomes the control token", 0, 0},
     {"--json", NULL, CLI_FLAG, &json, "ids with their pieces", 0, 0},
@@ -43,9 +43,9 @@ static int print_json(const struct kopi_tokenizer *t, const int32_t *ids, size_t
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++)
         json_array_append_new(list, json_pack("{s:i, s:o}", "id", ids[i], "piece", piece(t, ids[i])));
-    int bad = json_dumpf(list, stdout, JSON_COMPACT) || putchar('\n') == EOF;
+    int code = cli_print_json(list, JSON_COMPACT);
     json_decref(list);
-    return bad ? cli_finish_output() : 0;
+    return code;
 }
 
 static int print_ids(const int32_t *ids, size_t n)
@@ -80,11 +80,22 @@ static int detokenize(const struct kopi_tokenizer *t)
     int32_t *ids = cli_parse_ids(decode, &n);
     if (!ids) return EXIT_USAGE;
     kopi_status s = kopi__detokenize(t, ids, n, true, &text, &len, &e);
+    int code = s != KOPI_OK ? cli_fail(&e) : json ? print_json(t, ids, n) : cli_write(text, len);
+    if (s == KOPI_OK) kopi__free(text);
     free(ids);
-    if (s != KOPI_OK) return cli_fail(&e);
-    int code = cli_write(text, len);
-    kopi__free(text);
     return code;
+}
+
+/* What is for the other way does not go with --decode. */
+static int check_decode(void)
+{
+    const struct { const char *flag; bool given; } others[] = {{"--prompt", prompt},
+                                                               {"--file", file},
+                                                               {"--no-special", no_special},
+                                                               {"--parse-special", parse_special}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (cli_exclude("--decode", decode, others[i].flag, others[i].given)) return EXIT_USAGE;
+    return 0;
 }
 
 int cli_tokenize(int n_args, char **args)
@@ -93,7 +104,7 @@ int cli_tokenize(int n_args, char **args)
     kopi_error e;
     struct kopi_gguf *g;
     struct kopi_tokenizer *t = NULL;
-    if (prompt && file) return cli_error(EXIT_USAGE, "--prompt and --file exclude each other");
+    if (cli_exclude("--prompt", prompt, "--file", file) || check_decode()) return EXIT_USAGE;
     const char *path = cli_model_path();
     if (!path) return EXIT_CONFIG;
     if (kopi__gguf_open(path, KOPI__GGUF_ANY_TYPE, NULL, 0, &g, &e) != KOPI_OK) return cli_fail(&e);

@@ -15,10 +15,15 @@ static int run_version(int n, char **args)
 }
 
 #define ALL "backend plugin_dirs determinism models[]"
-#define COMPUTE "backend plugin_dirs determinism models[].path models[].mmap models[].context models[].kv"
+#define COMPUTE \
+    "backend plugin_dirs determinism models[].path models[].mmap models[].context.size models[].context.batch " \
+    "models[].kv"
+/* One sequence, and no other name than the one that chose the model. */
+#define ANSWER COMPUTE \
+    " models[].context.overflow models[].template models[].sampling models[].speculation models[].limits"
 
 const struct cli_command cli_commands[] = {
-    {"run", NULL, "answer a prompt, or chat on a terminal", cli_run_options, ALL, cli_run},
+    {"run", NULL, "answer a prompt, or chat on a terminal", cli_run_options, ANSWER, cli_run},
     {"inspect", "FILE", "what a model file holds, and whether it will run", cli_inspect_options,
      "backend.name backend.path plugin_dirs", cli_inspect},
     {"tokenize", NULL, "text to token ids, or back with --decode", cli_tokenize_options, "models[].path models[].mmap",

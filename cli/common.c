@@ -105,9 +105,9 @@ static int output_failed(int e)
 
 int cli_write(const void *bytes, size_t n) { return fwrite(bytes, 1, n, stdout) == n ? 0 : output_failed(errno); }
 
-int cli_print_json(const json_t *all)
+int cli_print_json(const json_t *all, size_t flags)
 {
-    bool bad = !all || json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF;
+    bool bad = !all || json_dumpf(all, stdout, flags | JSON_REAL_PRECISION(9)) || putchar('\n') == EOF;
     return bad ? cli_error(EXIT_RUN, "the JSON could not be written") : 0;
 }
 
@@ -183,23 +183,41 @@ const char *cli_model_path(void)
     return path;
 }
 
+/* The end of the separator at p, which stands between two ids: blanks, with at most one comma among them. */
+static const char *skip_separator(const char *p)
+{
+    static const char blanks[] = " \t\r\n";
+    p += strspn(p, blanks);
+    if (*p == ',') p++;
+    return p + strspn(p, blanks);
+}
+
 int32_t *cli_parse_ids(const char *text, size_t *n)
 {
-    size_t cap = strlen(text) / 2 + 1;
-    int32_t *ids = malloc(cap * sizeof *ids);
-    char *copy = strdup(text), *save = NULL;
-    *n = 0;
-    for (char *t = copy ? strtok_r(copy, ", \t\r\n", &save) : NULL; t && ids; t = strtok_r(NULL, ", \t\r\n", &save)) {
+    const char *p = text + strspn(text, " \t\r\n");
+    char one[24];
+    int32_t *ids = malloc((strlen(text) / 2 + 1) * sizeof *ids);
+    if (!ids) cli_error(EXIT_RUN, "out of memory");
+    bool comma = false; /* before p, so that an id has to follow */
+    for (*n = 0; ids && (*p || comma);) {
+        size_t len = strcspn(p, ", \t\r\n");
         int64_t v;
-        if (!kopi__parse_i64(t, &v) || v < 0 || v > INT32_MAX) {
-            cli_error(EXIT_USAGE, "\"%.40s\" is not a token id", t);
+        snprintf(one, sizeof one, "%.*s", (int)(len < sizeof one ? len : 0), p);
+        if (!kopi__parse_i64(one, &v) || v < 0 || v > INT32_MAX) {
+            cli_error(EXIT_USAGE, len ? "\"%.*s\" is not a token id" : "%.*san id is missing beside a comma",
+                      (int)(len < 40 ? len : 40), p);
             free(ids);
-            free(copy);
             return NULL;
         }
         ids[(*n)++] = (int32_t)v;
+        const char *end = skip_separator(p + len);
+        comma = memchr(p + len, ',', (size_t)(end - p) - len) != NULL;
+        p = end;
     }
-    if (!copy || !ids) cli_error(EXIT_RUN, "out of memory");
-    free(copy);
     return ids;
+}
+
+int cli_exclude(const char *a, bool has_a, const char *b, bool has_b)
+{
+    return has_a && has_b ? cli_error(EXIT_USAGE, "%s and %s exclude each other", a, b) : 0;
 }

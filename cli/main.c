@@ -38,6 +38,8 @@ int main(int argc, char **argv)
         const struct cli_command *about =
             itself ? cli_command(name, 0, NULL) : cli_command(argv[2], argc - 3, argv + 3);
         if (!about) return unknown_command(argv[2]);
+        int used = 3 + (strchr(about->name, ' ') != NULL);
+        if (argc > used) return cli_error(EXIT_USAGE, "kopi help %s takes no \"%.60s\"", about->name, argv[used]);
         cli_help(about);
         return cli_finish_output();
     }

@@ -146,11 +146,26 @@ static int unknown_flag(const struct cli_command *c, const char *flag)
     return cli_error(EXIT_USAGE, "kopi %s has no option %.60s; see kopi %s --help", c->name, flag, c->name);
 }
 
+/* Whether this was asked before: the second of two texts or files would hide the first. */
+static bool again(const void *out)
+{
+    enum { MOST = 64 };
+    static const void *seen[MOST];
+    static int n;
+    for (int i = 0; i < n; i++)
+        if (seen[i] == out) return true;
+    if (n < MOST) seen[n++] = out;
+    return false;
+}
+
 static int store(const struct cli_option *o, const char *flag, const char *value)
 {
     switch (o->kind) {
     case CLI_FLAG: *(bool *)o->out = true; return 0;
-    case CLI_STRING: *(const char **)o->out = value; return 0;
+    case CLI_STRING:
+        if (again(o->out)) return cli_error(EXIT_USAGE, "%s is given twice", o->names);
+        *(const char **)o->out = value;
+        return 0;
     case CLI_INT: {
         int64_t v;
         if (!kopi__parse_i64(value, &v) || v < o->min || v > o->max)
@@ -201,6 +216,11 @@ static int parse_one(const struct cli_command *c, int argc, char **argv, int *i,
     return 0;
 }
 
+/* What a command without the flag has no use for: a draft model where no text is generated, and room for sequences that
+ * are not there. */
+static const struct { const char *flag, *key, *value; } unused[] = {
+    {"--spec-type", "models[].speculation.type", "none"}, {"--parallel", "models[].context.parallel", "1"}};
+
 static int configure(const struct cli_command *c, const struct pending *pending, int n)
 {
     kopi_error e;
@@ -219,9 +239,9 @@ static int configure(const struct cli_command *c, const struct pending *pending,
         s = kopi_config_set(cli_config, key, eq + 1, &e);
         free(key);
     }
-    /* A command that generates no text has no use for a draft model. */
-    if (s == KOPI_OK && !cli_takes_key(c, kopi_config_key_of_flag("--spec-type")))
-        s = kopi_config_set(cli_config, "models[].speculation.type", "none", &e);
+    for (size_t i = 0; i < sizeof unused / sizeof *unused && s == KOPI_OK; i++)
+        if (!cli_takes_key(c, kopi_config_key_of_flag(unused[i].flag)))
+            s = kopi_config_set(cli_config, unused[i].key, unused[i].value, &e);
     for (int i = 0; i < n; i++) {
         if (s != KOPI_OK) break;
         s = kopi_config_flag(cli_config, pending[i].flag, pending[i].value, &e);

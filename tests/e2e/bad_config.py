@@ -60,6 +60,19 @@ ARGUMENTS = [
     (RUN + ["--chat-template-file", __file__], 2, ["--chat-template-file: ", "bad_config.py: chat template line "]),
     (RUN + ["--set", "models[1].context.size=9"], 2, ["--set: models[1].context.size", "too large"]),
     (["run", "-p", "x", "--set", "models[0].id=x"], 2, ["--set: models[0].id", "path"]),
+    (RUN + ["--prompt", "y"], 2, ["-p, --prompt is given twice"]),
+    (RUN + ["-np", "2"], 2, ["no option -np"]),
+    (RUN + ["--alias", "x"], 2, ["no option --alias"]),
+    (["tokenize", "-m", str(MODEL), "--decode", "1", "-p", "x"], 2, ["--decode and --prompt exclude"]),
+    (["tokenize", "-m", str(MODEL), "--decode", "1", "--parse-special"], 2, ["--decode and --parse-special exclude"]),
+    (["inspect", str(MODEL), "--check", "--tensors"], 2, ["--check and --tensors exclude"]),
+    (["inspect", str(MODEL), "--check", "-b", "nosuch"], 5, ["nosuch", "not found; tried"]),
+    (["logits", "--ids", "1", "--ids-file", "x", "-o", "out.npy"], 2, ["--ids and --ids-file exclude"]),
+    (["logits", "-m", str(MODEL), "--ids", "1,,2", "-o", "out.npy"], 2, ["an id is missing beside a comma"]),
+    (["logits", "-m", str(MODEL), "--ids", "1,2,", "-o", "out.npy"], 2, ["an id is missing beside a comma"]),
+    (["logits", "-m", str(MODEL), "--ids", ",1", "-o", "out.npy"], 2, ["an id is missing beside a comma"]),
+    (["help", "backends", "check", "foo"], 2, ["\"foo\""]),
+    (["help", "run", "--json"], 2, ["\"--json\""]),
     (["run", "--thread", "2"], 2, ["--thread", "--threads"]),
     (["run", "-t", "many"], 2, ["-t", "many"]),
     (["run", "-p"], 2, ["-p", "needs a value"]),
@@ -149,6 +162,12 @@ with tempfile.TemporaryDirectory() as name:
     check(done.returncode == 0 and b"valid" in done.stdout, "config check of a good file", done.stderr.decode())
     done = command(KOPI, "config", "print", config)
     check(done.returncode == 0 and f"path: {MODEL}".encode() in done.stdout, "config print FILE", (done.stdout + done.stderr).decode())
+
+    # a model by its id or alias, with --set counting as the file does
+    config.write_text(f"backend: cpu\nplugin_dirs: [{PLUGINS}]\nmodels:\n- path: nowhere.gguf\n- {{id: big, aliases: [other], path: {MODEL}}}\n")
+    for name in "big", "other":
+        done = command(KOPI, "run", "--config", config, "-m", name, "--set", "models[1].sampling.temperature=0", "--raw", "-p", "ab", "-n", "2")
+        check(done.returncode == 0 and not done.stderr, f"-m {name} --set models[1]...", done.stderr.decode())
 
     # a backend named by its file is listed, once, though no folder has it
     for more in (), ("--plugin-dir", PLUGINS):

@@ -47,6 +47,18 @@ def backends():
     check(done.returncode == 5 and not done.stdout and f"tried {PLUGINS}/kopi-none.so".encode() in done.stderr, "one that isn't there", (done.stdout + done.stderr).decode())
 
 
+def json_of_parts():
+    """--json of the short forms: the verdict, and ids with their pieces both ways."""
+    done = kopi("inspect", MODEL, "--check", "--json")
+    check(done.returncode == 0 and json.loads(done.stdout) == {"file": str(MODEL), "runs": True}, "inspect --check --json", done.stdout.decode())
+    there = json.loads(command(KOPI, "tokenize", "-m", MODEL, "-p", "ab c", "--json").stdout)
+    for ids in ",".join(str(t["id"]) for t in there), " " + ", ".join(str(t["id"]) for t in there) + "\n", " \n".join(str(t["id"]) for t in there):
+        back = command(KOPI, "tokenize", "-m", MODEL, "--decode", ids, "--json")
+        check(len(there) > 1 and back.returncode == 0 and json.loads(back.stdout) == there, f"tokenize --decode {ids!r} --json", (back.stdout + back.stderr).decode())
+    done = kopi("run", "-m", MODEL, "--raw", "-p", "ab", "-n", "3", "--json")
+    check(not re.search(r"\d\.?\d{11}", done.stdout.decode()), "numbers have sensible digits", done.stdout.decode())
+
+
 def helps():
     for words in "backends new", "config init", "config schema":
         done = command(KOPI, *words.split(), "--help")
@@ -68,6 +80,8 @@ def logs(folder):
     done = kopi(*run, "--log-format", "jsonl")
     line = json.loads(done.stderr.decode().splitlines()[0])
     check(set(line) == {"time", "level", "message"} and line["level"] == "info" and "KV cache" in line["message"], "a log of JSON", str(line))
+    done = kopi("run", "-m", MODEL, "--raw", "-p", "a", "-n", "1", "--set", "models[].context.parallel=4", "-v")
+    check(b" x 1 sequences: KV cache" in done.stderr, "one answer has room for one sequence", done.stderr.decode())
     for n in 1, 2:
         done = kopi(*run, "--log-file", folder / "log")
         text = (folder / "log").read_text()
@@ -85,6 +99,7 @@ def logs(folder):
 
 with tempfile.TemporaryDirectory() as tmp:
     backends()
+    json_of_parts()
     helps()
     logs(Path(tmp))
 finish()
