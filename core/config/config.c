@@ -125,7 +125,8 @@ static bool applies(const struct kopi__setting *s, const struct kopi__view *v, i
 {
     if (s->model == KOPI__MODEL_ALL) return !(v->by_id && s->key == v->chosen->key);
     if (model == KOPI__MODEL_ALL) return false;
-    return s->from == KOPI_FROM_FILE ? v->first >= 0 && s->model == v->first + model : s->model == model;
+    if (v->first < 0) return s->from != KOPI_FROM_FILE && s->model == model;
+    return s->model == v->first + model;
 }
 
 static const struct kopi__setting *find(const kopi_config *c, const kopi_config_key *key, int model, int max_from)

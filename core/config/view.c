@@ -65,10 +65,12 @@ struct kopi__view kopi__config_view(const kopi_config *c)
         if (s->model == KOPI__MODEL_ALL && is_key(s, "models[].path") && (!v.chosen || s->from > v.chosen->from))
             v.chosen = s;
     }
+    v.indices = v.n;
     if (v.chosen) {
-        v.n = 1;
         v.first = file_model(c, v.chosen->text);
         v.by_id = v.first >= 0;
+        v.indices = v.by_id ? c->n_file_models : 1;
+        v.n = 1;
     }
     return v;
 }
@@ -168,9 +170,10 @@ kopi_status kopi_config_check(const kopi_config *c, kopi_error *err)
     if (status) return status;
     for (size_t k = 0; k < c->settings.n; k++) {
         const struct kopi__setting *s = &c->settings.at[k];
-        if (s->from != KOPI_FROM_FILE && s->model >= v.n)
-            return kopi__config_fail(err, s, "the index is too large: there %s %d model%s", v.n == 1 ? "is" : "are",
-                                     v.n, v.n == 1 ? "" : "s");
+        if (s->from != KOPI_FROM_FILE && s->model >= v.indices)
+            return kopi__config_fail(err, s, "the index is too large: there %s %d model%s%s",
+                                     v.indices == 1 ? "is" : "are", v.indices, v.indices == 1 ? "" : "s",
+                                     v.first < 0 ? ", the file that --model names" : "");
     }
     for (int i = 0; i < v.n; i++)
         if (!kopi__config_find(c, "models[].path", i))

@@ -7,6 +7,7 @@
 struct kopi__view {
     int n;                              /* models */
     int first;                          /* index in the file of model 0; -1: the models of the files do not count */
+    int indices;                        /* how many models --set may name by index: as in the file, where that counts */
     const struct kopi__setting *chosen; /* the value of `model` for all, or NULL */
     bool by_id;                         /* chosen is the id of a configured model, not a path */
 };

@@ -523,6 +523,20 @@ START_TEST(choosing_a_model)
     expect(c, "models[0].path", "/A/b.gguf", NULL);
     ck_assert_int_eq(kopi_config_flag(c, "-m", "a", &err), KOPI_OK);
     expect(c, "models[0].context.size", "10", NULL);
+    /* --set counts as the file does, whichever is chosen. */
+    ck_assert_int_eq(kopi_config_set(c, "models[1].context.batch", "11", &err), KOPI_OK);
+    ck_assert_int_eq(kopi_config_check(c, &err), KOPI_OK);
+    expect(c, "models[0].context.batch", "512", "default");
+    ck_assert_int_eq(kopi_config_flag(c, "-m", "z", &err), KOPI_OK);
+    expect(c, "models[0].context.batch", "11", "--set");
+    ck_assert_int_eq(kopi_config_set(c, "models[0].context.batch", "12", &err), KOPI_OK);
+    expect(c, "models[0].context.batch", "11", "--set");
+    ck_assert_int_eq(kopi_config_set(c, "models[2].context.batch", "13", &err), KOPI_OK);
+    ck_assert_int_eq(kopi_config_check(c, &err), KOPI_E_INVALID);
+    ck_assert_str_eq(err.text, "--set: models[2].context.batch: the index is too large: there are 2 models");
+    kopi_config_free(c);
+    c = loaded(text);
+    ck_assert_int_eq(kopi_config_flag(c, "--temp", "0", &err), KOPI_OK);
     ck_assert_int_eq(kopi_config_flag(c, "-m", "./a", &err), KOPI_OK);
     expect(c, "models[0].path", "./a", "-m");
     expect(c, "models[0].id", NULL, NULL);
@@ -551,7 +565,8 @@ START_TEST(checks_over_keys)
         {"models: [{path: x, aliases: [q]}, {id: q, path: y}]", NULL, NULL, NULL, "both called \"q\"", KOPI_E_CONFIG},
         {"backend: {name: cpu, path: x.so}", NULL, NULL, NULL, "backend.path: backend.name (f.yaml:1:17) is given too",
          KOPI_E_CONFIG},
-        {"model: x", "models[1].context.size", "9", "q", "--set: models[1].context.size", KOPI_E_INVALID},
+        {"model: x", "models[1].context.size", "9", "q", "there is 1 model, the file that --model names",
+         KOPI_E_INVALID},
         {"model: x", "models[3].path", "y", NULL, "models[1].path: a model needs a path", KOPI_E_INVALID},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
