@@ -241,7 +241,7 @@ const char *kopi__setting_path(const struct kopi__setting *s, int model, char bu
 
 kopi_status kopi__config_status(const struct kopi__setting *s)
 {
-    return s && (s->from == KOPI_FROM_SET || s->from == KOPI_FROM_FLAG) ? KOPI_E_INVALID : KOPI_E_CONFIG;
+    return s && s->from >= KOPI_FROM_SET ? KOPI_E_INVALID : KOPI_E_CONFIG;
 }
 
 kopi_status kopi__config_fail(kopi_error *err, const struct kopi__setting *s, const char *fmt, ...)
