@@ -104,7 +104,7 @@ static enum cf_verdict no_leaks(struct cf_env *e, const struct cf_test *t)
     if (left) return cf_failed(e, "destroy after create leaves %ld allocations", left);
     if (!whole_life(e, &left)) return CF_FAIL;
     if (left)
-        return cf_failed(e, "destroy leaves %ld allocations of a run (a plan's, a weight's handle, the KV cache)", left);
+        return cf_failed(e, "destroy leaves %ld allocations of a run (a plan, a weight's handle, a cache)", left);
     enum cf_verdict v = malloc_stays(e, short_life, 25, "create and destroy");
     return v == CF_PASS ? malloc_stays(e, whole_life, 6, "a run") : v;
 }
