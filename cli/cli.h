@@ -33,6 +33,8 @@ struct cli_option {
     int64_t min, max;  /* of CLI_INT */
 };
 
+#define CLI_CONFIG_FILE "[FILE]" /* args of a command whose argument is as that of --config */
+
 struct cli_command {
     const char *name, *args, *summary; /* name: "run", or "backends check": what the first argument of another names */
     const struct cli_option *options; /* ends with names NULL; NULL: none */
@@ -44,7 +46,6 @@ extern const struct cli_command cli_commands[]; /* ends with name NULL */
 
 /* The one configuration of this process, filled from files, environment, --set and flags before a command runs. */
 extern kopi_config *cli_config;
-const char *cli_config_file(void); /* of --config; NULL: none */
 extern bool cli_quiet, cli_no_progress;
 
 /* The command of that name, or where the arguments behind it name one below it, that one; NULL: there is none. */

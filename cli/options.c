@@ -26,8 +26,6 @@ static const struct cli_option global[] = {
 enum { N_CONFIG_OPTIONS = 2 }; /* the first ones: no matter where nothing is configured */
 static const struct cli_option none[] = {{0}};
 
-const char *cli_config_file(void) { return config_file; }
-
 bool cli_has_name(const char *names, const char *flag)
 {
     size_t n = strlen(flag);
@@ -251,6 +249,16 @@ static int configure(const struct cli_command *c, const struct pending *pending,
     return s == KOPI_OK ? 0 : cli_fail(&e);
 }
 
+/* FILE of config check and config print; it may not hide behind another one. */
+static int take_config(const struct cli_command *c, char **args, int n_args)
+{
+    if (!n_args || !c->args || strcmp(c->args, CLI_CONFIG_FILE)) return 0;
+    if (n_args > 1) return cli_error(EXIT_USAGE, "one file at a time: \"%.60s\", \"%.60s\"", args[0], args[1]);
+    if (config_file) return cli_error(EXIT_USAGE, "one file at a time: \"%.60s\", or --config", args[0]);
+    config_file = args[0];
+    return 0;
+}
+
 /* An argument that the command doesn't take is most likely the value of a flag that was left out. */
 static int unwanted(const struct cli_command *c, const char *arg)
 {
@@ -284,6 +292,7 @@ int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, i
         code = -1;
     }
     if (!code && *n_args && !c->args) code = unwanted(c, args[0]);
+    if (!code) code = take_config(c, args, *n_args);
     if (!code) code = configure(c, pending, n_pending);
     if (!code) code = cli_log_open(log_file, verbose ? KOPI_LOG_INFO : KOPI_LOG_ERROR);
     free(pending);

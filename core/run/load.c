@@ -273,18 +273,24 @@ kopi_status kopi_model_load(kopi_engine *engine, const char *id, kopi_progress_f
     return load_model(&l, engine, out);
 }
 
+void kopi__draft_file(const kopi_config *cfg, const char *name, const char **path, const char **sha256)
+{
+    const char *slash = strrchr(name, '/'), *id = slash && access(name, F_OK) ? slash + 1 : name;
+    *path = name;
+    *sha256 = NULL;
+    kopi__config_named(cfg, id, path, sha256);
+}
+
 kopi_status kopi__load_draft(const kopi_model *target, const char *name, kopi_progress_fn progress, void *ctx,
                              kopi_model **out, kopi_error *err)
 {
     kopi_engine *engine = target->engine;
-    const char *slash = strrchr(name, '/'), *id = slash && access(name, F_OK) ? slash + 1 : name;
     struct loading l = {.cfg = engine->cfg,
                         .index = (int)kopi_config_models(engine->cfg),
                         .target = target,
                         .progress = progress,
                         .ctx = ctx,
-                        .err = err,
-                        .path = name};
-    kopi__config_named(engine->cfg, id, &l.path, &l.sha256);
+                        .err = err};
+    kopi__draft_file(engine->cfg, name, &l.path, &l.sha256);
     return load_model(&l, engine, out);
 }

@@ -9,4 +9,7 @@
 kopi_status kopi__load_draft(const kopi_model *target, const char *name, kopi_progress_fn progress, void *ctx,
                              kopi_model **out, kopi_error *err);
 
+/* Path and SHA-256 (or NULL) of that name. */
+void kopi__draft_file(const kopi_config *cfg, const char *name, const char **path, const char **sha256);
+
 #endif

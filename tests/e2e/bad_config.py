@@ -45,6 +45,7 @@ CONFIGS = [
     ("plugin without the symbol", "backend: nosymbol\nmodel: {model}\n", 5, ["kopi-nosymbol.so", "kopi_plugin_v1"]),
     ("plugin of another ABI", "backend: wrongabi\nmodel: {model}\n", 5, ["kopi-wrongabi.so", "ABI"]),
     ("unknown option of a backend", "backend: {{name: cpu, options: {{cpu: {{izza: v3}}}}}}\nmodel: {model}\n", 5, ["kopi.yaml:1:", "izza", "isa"]),
+    ("draft model that isn't there", "backend: cpu\nmodels: [{{path: {model}, speculation: {{draft_model: nowhere.gguf}}}}]\n", 4, ["nowhere.gguf", "No such file"]),
     ("template that isn't there", "backend: cpu\nmodels: [{{path: {model}, template: {{source: none.jinja}}}}]\n", 3, ["kopi.yaml:2:", "none.jinja"]),
     ("wrong option of a backend", "backend: {{name: cpu, options: {{cpu: {{isa: sse9}}}}}}\nmodel: {model}\n", 5, ["isa", "sse9", "baseline"]),
 ]
@@ -83,7 +84,7 @@ ARGUMENTS = [
     (["run", "--fallback"], 2, ["needs a value", "cpu|none"]),
     (["config", "init", "kopi.yaml"], 2, ["kopi.yaml", "standard output"]),
     (["config", "check", "/nowhere.yaml"], 3, ["/nowhere.yaml", "No such file"]),
-    (["config", "check", "/nowhere.yaml", "--config", "/other.yaml"], 3, ["/other.yaml"]),
+    (["config", "check", "/nowhere.yaml", "--config", "/other.yaml"], 2, ["/nowhere.yaml", "one file at a time"]),
     (["run", "-p", "x"], 3, ["model", "--model"]),
     (["run", "-p", "x", "--set", "nonsense=1"], 2, ["nonsense", "backend"]),
     (["run", "-p", "x", "--set", "nonsense"], 2, ["nonsense", "key=value"]),
@@ -136,6 +137,9 @@ with tempfile.TemporaryDirectory() as name:
         config.write_text(yaml.format(**places))
         done = kopi("run", "--plugin-dir", folder, "--config", config, "-p", "x", "-n", "1")
         check_message(what, done, code, [w.format(**places) for w in words])
+        if what != "wrong SHA-256":  # which takes reading all of the file
+            done = command(KOPI, "config", "check", config, "--plugin-dir", PLUGINS, "--plugin-dir", folder)
+            check_message(f"{what}, config check", done, code, [w.format(**places) for w in words if w != PLUGINS])
     for args, code, words in ARGUMENTS:
         done = command(KOPI, *args, "--plugin-dir", PLUGINS, cwd=folder) if "-b" in args else command(KOPI, *args, cwd=folder)
         check_message("kopi " + " ".join(args[:4]), done, code, words)
@@ -159,7 +163,7 @@ with tempfile.TemporaryDirectory() as name:
     config = folder / "kopi.yaml"
     config.write_text(f"backend: cpu\nmodel: {MODEL}\nplugin_dirs: [{PLUGINS}]\n")
     done = command(KOPI, "config", "check", "--config", config)
-    check(done.returncode == 0 and b"valid" in done.stdout, "config check of a good file", done.stderr.decode())
+    check(done.returncode == 0 and done.stdout == b"the configuration is valid; its backend and 1 model file are there\n", "config check of a good file", (done.stdout + done.stderr).decode())
     done = command(KOPI, "config", "print", config)
     check(done.returncode == 0 and f"path: {MODEL}".encode() in done.stdout, "config print FILE", (done.stdout + done.stderr).decode())
 
