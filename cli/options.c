@@ -222,6 +222,7 @@ static const struct { const char *flag, *key, *value; } unused[] = {
 static int configure(const struct cli_command *c, const struct pending *pending, int n)
 {
     kopi_error e;
+    if (cli_quiet) kopi_log_set(KOPI_LOG_ERROR, NULL, NULL); /* also until the configuration says what is logged */
     kopi_status s = kopi_config_new(&cli_config, &e);
     bool uses_none = !*c->keys; /* help, above all: then a broken configuration is nothing to it, if not named */
     if (s == KOPI_OK && !uses_none) s = kopi_config_load_standard(cli_config, &e);

@@ -93,6 +93,7 @@ void kopi_config_free(kopi_config *c)
 {
     if (!c) return;
     kopi__settings_clear(&c->settings);
+    kopi__buf_free(&c->references);
     kopi__free(c);
 }
 

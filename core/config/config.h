@@ -8,6 +8,7 @@
 #ifndef KOPI_CORE_CONFIG_CONFIG_H
 #define KOPI_CORE_CONFIG_CONFIG_H
 
+#include "base/buf.h"
 #include "config/schema.h"
 #include "config/value.h"
 
@@ -30,6 +31,7 @@ struct kopi__document {
 struct kopi_config {
     struct kopi__settings settings; /* at most one per (key, model, name, file or not) */
     int n_file_models;
+    struct kopi_buf references; /* " KOPI_A KOPI_B ": variables that the files read */
 };
 
 /* As kopi_config_load for a text in memory; `name` stands in messages, `dir` is where relative paths begin (NULL: as

@@ -94,7 +94,8 @@ static json_t *default_value(const kopi_config_key *key)
 static json_t *key_schema(struct builder *b, const kopi_config_key *key)
 {
     json_t *s = json_object(), *own = json_object();
-    set_text(b, s, "description", key->help);
+    set(b, s, "description",
+        json_sprintf("%s%s%s", key->help, key->env ? "; variable: " : "", key->env ? key->env : ""));
     if (key->default_value) set(b, s, "default", default_value(key));
     if (!describe(b, own, key)) {
         if (json_object_update(s, own)) b->failed = true;

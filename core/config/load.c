@@ -12,6 +12,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Keeps the names in "${KOPI_X}": such a variable is read, though no key has it. */
+static void note_references(kopi_config *c, const char *text, size_t n)
+{
+    static const char name_bytes[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789", begin[] = "${KOPI_";
+    for (const char *p = text; (p = memmem(p, n - (size_t)(p - text), begin, sizeof begin - 1));) {
+        p += 2;
+        size_t len = strspn(p, name_bytes);
+        kopi__buf_fmt(&c->references, " %.*s ", (int)(len < 80 ? len : 80), p);
+    }
+}
+
 static kopi_status load_text(kopi_config *c, const char *name, const char *dir, const char *text, size_t n, bool *empty,
                              kopi_error *err)
 {
@@ -19,6 +30,7 @@ static kopi_status load_text(kopi_config *c, const char *name, const char *dir, 
     kopi_status status = kopi__yaml_read(name, dir, text, n, &doc, err);
     if (status) return status;
     *empty = doc.empty;
+    note_references(c, text, n);
     return kopi__config_merge(c, &doc, err);
 }
 

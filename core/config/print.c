@@ -72,7 +72,8 @@ kopi_status kopi_config_print(const kopi_config *c, char **text, kopi_error *err
 static const char head[] =
     "# kopi configuration. `kopi config check` checks it, `kopi config print` shows every value and its origin.\n"
     "# Relative paths begin at this file's folder. ${VAR} and ${VAR:-default} stand for the environment.\n"
-    "# Take the # away from a line to set its key; the value shown is the default.\n";
+    "# Take the # away from a line to set its key; the value shown is the default. KOPI_X is the environment variable\n"
+    "# that sets the same and counts more than this file.\n";
 
 /* The lines that are not comments: what a deployment has to say. */
 static const struct {
@@ -95,7 +96,8 @@ static void starter_line(struct kopi__yaml_writer *w, const kopi_config_key *key
                         : kopi__key_is_list(key) ? "[]"
                                                  : key->default_value;
     snprintf(path, sizeof path, "%.*s", (int)(star ? star - key->path - 1 : KOPI__PATH_MAX - 1), key->path);
-    snprintf(comment, sizeof comment, "%s (%s)", key->help, kopi__key_wanted(key, wanted, sizeof wanted));
+    snprintf(comment, sizeof comment, "%s (%s)%s%s", key->help, kopi__key_wanted(key, wanted, sizeof wanted),
+             key->env ? "; " : "", key->env ? key->env : "");
     kopi__yaml_line(w, path, value ? value : "", comment, !live);
 }
 

@@ -7,6 +7,7 @@
 #include "config/view.h"
 #include "config/yaml.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -120,24 +121,56 @@ kopi_status kopi_config_flag(kopi_config *c, const char *flag, const char *value
 
 /* ---- environment ------------------------------------------------------------------------------------------------- */
 
-/* Logs a variable KOPI_X that nobody reads but that looks like one that is read. */
-static void warn_misspelt(const char *variable)
+/* Takes `known` as the nearest name if it is nearer than those before. */
+static bool nearer(struct kopi__nearest *near, const char *known)
 {
+    unsigned before = near->distance;
+    kopi__nearest_try(near, known);
+    return near->distance < before;
+}
+
+/* A key is known by its variable, by its long flags and by the last part of its path. */
+static bool key_is_nearer(struct kopi__nearest *near, const kopi_config_key *key)
+{
+    char flag[64];
+    const char *last = strrchr(key->path, '.');
+    bool yes = nearer(near, key->env + 5);
+    for (const char *p = key->flags; p && (p = strstr(p, "--")); p += strlen(flag)) {
+        p += 2;
+        snprintf(flag, sizeof flag, "%.*s", (int)strcspn(p, ","), p);
+        yes |= nearer(near, flag);
+    }
+    return nearer(near, last ? last + 1 : key->path) || yes;
+}
+
+static bool is_reference(const kopi_config *c, const char *name)
+{
+    char wanted[80];
+    snprintf(wanted, sizeof wanted, " %s ", name);
+    return c->references.data && strstr(c->references.data, wanted);
+}
+
+/* Logs a variable KOPI_X that nobody reads, with the one that is meant if one is near. */
+static void warn_unread(const kopi_config *c, const char *variable)
+{
+    static const char path[] = "KOPI_PLUGIN_PATH"; /* read where plugins are searched */
     char name[64];
     struct kopi__nearest near;
     const kopi_config_key *key;
-    size_t n = strcspn(variable, "=");
-    if (n >= sizeof name) return;
-    memcpy(name, variable, n);
-    name[n] = 0;
+    const char *meant = NULL;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(variable, "="), variable);
+    if (!strcmp(name, path) || is_reference(c, name)) return;
     kopi__nearest_init(&near, name + 5);
+    if (nearer(&near, path + 5)) meant = path;
     for (size_t i = 0; (key = kopi_config_key_at(i)); i++) {
         if (!key->env) continue;
         if (!strcmp(key->env, name)) return;
-        kopi__nearest_try(&near, key->env + 5);
+        if (key_is_nearer(&near, key)) meant = key->env;
     }
-    if (*near.best)
-        kopi__log(KOPI_LOG_WARN, "the environment variable %s is not read; did you mean KOPI_%s?", name, near.best);
+    if (meant) kopi__log(KOPI_LOG_WARN, "the environment variable %s is not read; did you mean %s?", name, meant);
+    else
+        kopi__log(KOPI_LOG_WARN, "the environment variable %s is not read; kopi config init names those that are",
+                  name);
 }
 
 kopi_status kopi_config_load_env(kopi_config *c, kopi_error *err)
@@ -153,6 +186,6 @@ kopi_status kopi_config_load_env(kopi_config *c, kopi_error *err)
         if (status) return status;
     }
     for (char **v = environ; v && *v; v++)
-        if (!strncmp(*v, "KOPI_", 5)) warn_misspelt(*v);
+        if (!strncmp(*v, "KOPI_", 5)) warn_unread(c, *v);
     return KOPI_OK;
 }

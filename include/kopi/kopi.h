@@ -86,8 +86,8 @@ KOPI_EXPORT kopi_status kopi_config_load(kopi_config *cfg, const char *path, kop
 /* Reads /etc/kopi/config.yaml, then $XDG_CONFIG_HOME/kopi/config.yaml (or ~/.config/...); what is missing or empty is
  * passed over. */
 KOPI_EXPORT kopi_status kopi_config_load_standard(kopi_config *cfg, kopi_error *err);
-/* Reads the environment. A variable that is set but empty is an error; an unknown KOPI_X that looks like a known one is
- * logged. */
+/* Reads the environment. A variable that is set but empty is an error; a KOPI_X that nobody reads, neither here nor in the
+ * files read before, is logged. */
 KOPI_EXPORT kopi_status kopi_config_load_env(kopi_config *cfg, kopi_error *err);
 /* One value: "log.level", "models[0].context.size"; "models[].context.size" is for every model; also the short forms
  * "backend" and "model". */

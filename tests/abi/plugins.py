@@ -1,13 +1,11 @@
 """What the scripts of tests/abi share: compiling a plugin at test time, and whole-model logits."""
-import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-from report import KOPI, PLUGINS, SOURCE, check, command, finish  # noqa: E402
+from report import CC, KOPI, PLUGINS, SANITIZED, SOURCE, check, command, finish  # noqa: E402
 
-CC = os.environ.get("KOPI_CC", "cc").split()
-SANITIZE = {"": [], "address": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}[os.environ.get("KOPI_SANITIZED", "")]
+SANITIZE = {"": [], "address": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}[SANITIZED]
 FLAGS = "-std=gnu11 -O1 -Wall -Wextra -Wno-override-init -shared -fPIC -fvisibility=hidden -ffp-contract=off".split()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from models import TINY, tiny  # noqa: E402
-from report import KOPI, PLUGINS, SOURCE, check, command, finish, kopi  # noqa: E402
+from report import CC, KOPI, PLUGINS, SOURCE, check, command, finish, kopi  # noqa: E402
 
 MODEL = tiny(TINY[0])
 NO_SYMBOL = "int nothing;\n"
@@ -109,7 +109,7 @@ ARGUMENTS = [
 def build_plugin(folder, name, text):
     source = folder / f"{name}.c"
     source.write_text(text)
-    done = command(*os.environ.get("KOPI_CC", "cc").split(), "-shared", "-fPIC", "-I", SOURCE / "include", source, "-o",
+    done = command(*CC, "-shared", "-fPIC", "-I", SOURCE / "include", source, "-o",
                    folder / f"kopi-{name}.so")
     check(done.returncode == 0, f"plugin {name} builds", done.stderr.decode()[:500])
 
@@ -172,6 +172,14 @@ with tempfile.TemporaryDirectory() as name:
     for name in "big", "other":
         done = command(KOPI, "run", "--config", config, "-m", name, "--set", "models[1].sampling.temperature=0", "--raw", "-p", "ab", "-n", "2")
         check(done.returncode == 0 and not done.stderr, f"-m {name} --set models[1]...", done.stderr.decode())
+
+    # a variable that nobody reads is named; what the file reads is
+    config.write_text(f"backend: cpu\nplugin_dirs: [{PLUGINS}]\nmodel: ${{KOPI_HERE}}/{MODEL.name}\n")
+    done = command(KOPI, "config", "check", config, env={**os.environ, "KOPI_HERE": str(MODEL.parent), "KOPI_TEMP": "0"})
+    check(done.returncode == 0 and done.stderr == b"kopi: the environment variable KOPI_TEMP is not read; did you mean KOPI_TEMPERATURE?\n",
+          "KOPI_TEMP is warned of, KOPI_HERE is read", done.stderr.decode())
+    done = command(KOPI, "config", "print", "-q", env={**os.environ, "KOPI_TEMP": "0"})
+    check(done.returncode == 0 and not done.stderr, "-q: no warning", done.stderr.decode())
 
     # a backend named by its file is listed, once, though no folder has it
     for more in (), ("--plugin-dir", PLUGINS):

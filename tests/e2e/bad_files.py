@@ -9,9 +9,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from models import TINY, tiny  # noqa: E402
-from report import KOPI, SANITIZED, SOURCE, check, command, finish, skip  # noqa: E402
+from report import KOPI, SANITIZED, SETTINGS, SOURCE, check, command, finish, skip  # noqa: E402
 
-CASES = Path(os.environ.get("KOPI_SHARED", SOURCE.parent / "shared")) / "cases" / "make_bad_gguf.py"
+CASES = Path(SETTINGS.get("SHARED", SOURCE.parent / "shared")) / "cases" / "make_bad_gguf.py"
 MAX_SECONDS, MAX_MB = 1.0, 50
 CONTROL = "a00_good.gguf"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from models import BACKENDS, CACHE  # noqa: E402
-from report import KOPI, PLUGINS, SANITIZED, SOURCE, check, command, counts, finish, skip  # noqa: E402
+from report import KOPI, PLUGINS, SANITIZED, SETTINGS, SOURCE, check, command, counts, finish, skip  # noqa: E402
 
-CHECKER = Path(os.environ.get("KOPI_SHARED", SOURCE.parent / "shared")) / "golden" / "check.py"
+CHECKER = Path(SETTINGS.get("SHARED", SOURCE.parent / "shared")) / "golden" / "check.py"
 FILES = r"^(llama-(gqa|hd80)|llama3|qwen2-|gemma3|quants-(Q2_K|Q3|Q4|Q5|Q6|Q8)|smollm2|qwen2\.5)"
-FULL = os.environ.get("KOPI_TEST_GOLDEN") == "1"
+FULL = SETTINGS.get("TEST_GOLDEN") == "1"
 
 
 def python_with_numpy():

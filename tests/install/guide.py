@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-from report import KOPI, SOURCE, check, command, finish  # noqa: E402
+from report import CC, KOPI, SOURCE, check, command, finish  # noqa: E402
 
 GUIDE = (SOURCE / "docs" / "backend-guide.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) ?(\w*)\n(.*?)^```$", GUIDE, re.S | re.M)
@@ -34,8 +34,7 @@ def compiles(text, what, *flags):
     with tempfile.TemporaryDirectory() as tmp:
         path = Path(tmp) / "kopi-mine.c"
         path.write_text(text)
-        cc = os.environ.get("KOPI_CC", "cc").split()
-        done = command(*cc, *FLAGS, *flags, "-I", SOURCE / "include", "-c", path, "-o", path.with_suffix(".o"))
+        done = command(*CC, *FLAGS, *flags, "-I", SOURCE / "include", "-c", path, "-o", path.with_suffix(".o"))
         check(done.returncode == 0, what, done.stderr.decode()[-2000:])
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from models import BACKENDS, DATA, TINY, test_ids, tiny  # noqa: E402
-from report import KOPI, PLUGINS, SOURCE, check, command, finish  # noqa: E402
+from report import CC, KOPI, PLUGINS, SETTINGS, SOURCE, check, command, finish  # noqa: E402
 
 ROOT = os.environ.get("DESTDIR", "")
-LIBDIR = os.environ["KOPI_LIBDIR"]
-CC = os.environ.get("KOPI_CC", "cc").split()
+LIBDIR = SETTINGS["LIBDIR"]
 ENVIRONMENT = dict(os.environ, PKG_CONFIG_PATH=f"{ROOT}{LIBDIR}/pkgconfig", PKG_CONFIG_SYSROOT_DIR=ROOT, LD_LIBRARY_PATH=f"{ROOT}{LIBDIR}")
 FIND = ["--plugin-dir", PLUGINS] if ROOT else []  # under DESTDIR the folder that is compiled in is not the one
 

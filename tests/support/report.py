@@ -8,11 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-SOURCE = Path(os.environ.get("KOPI_SOURCE", Path(__file__).resolve().parents[2]))
-BUILD = Path(os.environ.get("KOPI_BUILD", "."))
+# KOPI_X of the tests by X; kopi itself would warn of variables that it doesn't read, so that they go no further
+SETTINGS = {name[5:]: os.environ.pop(name) for name in list(os.environ) if name.startswith("KOPI_") and name != "KOPI_PLUGIN_PATH"}
+SOURCE = Path(SETTINGS.get("SOURCE", Path(__file__).resolve().parents[2]))
+BUILD = Path(SETTINGS.get("BUILD", "."))
 KOPI = os.environ.get("KOPI", str(BUILD / "kopi"))
-PLUGINS = os.environ.get("KOPI_PLUGINS", str(BUILD / ".libs"))
-SANITIZED = bool(os.environ.get("KOPI_SANITIZED"))
+PLUGINS = SETTINGS.get("PLUGINS", str(BUILD / ".libs"))
+SANITIZED = SETTINGS.get("SANITIZED", "")
+CC = SETTINGS.get("CC", "cc").split()
 
 counts = {"passed": 0, "failed": 0, "skipped": 0}
 
