@@ -55,12 +55,16 @@ static int make_file(const struct cli_template *t, const char *name, const char 
     return code;
 }
 
+static const char *const own[] = {"cpu", "cpu-threaded"}; /* kopi's: a second one of that name would hide it */
+
 int cli_backends_new(int n_args, char **args)
 {
     if (n_args != 2) return cli_error(EXIT_USAGE, "kopi backends new needs a NAME and a DIR");
     const char *name = args[0], *dir = args[1];
     if (!kopi__plugin_name_ok(name))
         return cli_error(EXIT_USAGE, "the name of a backend is made of 1 to 32 of a-z 0-9 _ -");
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strcmp(name, own[i])) return cli_error(EXIT_USAGE, "%s is a backend of kopi; take another name", name);
     int code = make_directory(dir);
     for (const struct cli_template *t = cli_template; t->name && !code; t++) code = make_file(t, name, dir);
     if (!code && !cli_quiet)

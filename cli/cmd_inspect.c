@@ -170,11 +170,16 @@ static int print_json(const struct kopi_gguf *g, bool runs, const kopi_error *e)
     return code;
 }
 
-/* Text of a file without control bytes, cut. */
+/* Text of a file on one line, control bytes and the backslash escaped, cut. */
 static void print_text(const char *s, size_t n)
 {
     size_t shown = n < MAX_TEXT ? n : MAX_TEXT;
-    for (size_t i = 0; i < shown; i++) putchar((unsigned char)s[i] < 0x20 || s[i] == 0x7f ? ' ' : s[i]);
+    for (size_t i = 0; i < shown; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c == '\\' || c == '\n' || c == '\t') printf("\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : c);
+        else if (c < 0x20 || c == 0x7f) printf("\\x%02x", c);
+        else putchar(c);
+    }
     if (shown < n) printf("... (%zu bytes)", n);
 }
 

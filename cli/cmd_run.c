@@ -22,7 +22,8 @@ const struct cli_option cli_run_options[] = {
     {"--raw", NULL, CLI_FLAG, &raw, "the prompt as it is, without the model's chat template", 0, 0},
     {"--stop", "TEXT", CLI_LIST, &stop, "end the answer before this text (several allowed)", 0, 0},
     {"--ignore-eos", NULL, CLI_FLAG, &ignore_eos, "go on past the end of the answer", 0, 0},
-    {"--special", NULL, CLI_FLAG, &special, "show control tokens", 0, 0},
+    {"--special", NULL, CLI_FLAG, &special, "show control tokens; the one that ends the answer only with --ignore-eos",
+     0, 0},
     {"--show-timings", NULL, CLI_FLAG, &timings, "tokens and speed on stderr at the end", 0, 0},
     {"--json", NULL, CLI_FLAG, &json, "the answer as one JSON object with tokens, speed and seed", 0, 0},
     {0},
@@ -80,6 +81,14 @@ void cli_show_timings(const kopi_result *r)
                 r->n_drafted - r->n_accepted);
 }
 
+void cli_note_full(const kopi_model *m, const kopi_result *r, int32_t n_predict, const char *remedy)
+{
+    bool by_limit = n_predict >= 0 && r->n_generated >= (size_t)n_predict;
+    if (r->finish == KOPI_FINISH_LENGTH && !by_limit)
+        kopi__log(KOPI_LOG_WARN, "the context of %u tokens is full, so the answer ends here; raise --ctx-size%s",
+                  kopi_model_max_context(m), remedy);
+}
+
 static double per_second(size_t n, uint64_t ns) { return ns ? (double)n * 1e9 / (double)ns : 0; }
 
 /* timings: with the names of llama.cpp's server. */
@@ -126,6 +135,7 @@ static int answer(kopi_model *m, const int32_t *ids, size_t n)
     if (!code) code = cli_finish_output();
     if (!code && s != KOPI_OK) code = cli_fail(&e);
     if (!code && cli_interrupted()) code = EXIT_INTERRUPTED;
+    if (s == KOPI_OK) cli_note_full(m, &result, q.n_predict, "");
     if (timings && s == KOPI_OK) cli_show_timings(&result);
     kopi_result_clear(&result);
     kopi_cache_free(cache);

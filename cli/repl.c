@@ -35,6 +35,8 @@ static void count(struct repl *r, const kopi_result *result)
     if (r->options->timings) cli_show_timings(result);
 }
 
+static const char make_room[] = ", or make room: /clear forgets the talk, /undo the last answer";
+
 static void generate(struct repl *r, const int32_t *ids, size_t n)
 {
     kopi_error e;
@@ -47,12 +49,16 @@ static void generate(struct repl *r, const int32_t *ids, size_t n)
     kopi_status s = kopi_generate(r->model, r->cache, &q, &result, &e);
     cli_progress_end();
     cli_write("\n", 1);
-    if (s != KOPI_OK) cli_fail(&e);
+    if (s == KOPI_E_RANGE) cli_error(EXIT_RUN, "%s%s", e.text, make_room);
+    else if (s != KOPI_OK) cli_fail(&e);
     if (result.text && result.text_len)
         talk_add(&r->talk, "assistant", result.text, result.text_len);
     else
         talk_cut(&r->talk, r->talk.n - 1);
-    if (s == KOPI_OK) count(r, &result);
+    if (s == KOPI_OK) {
+        cli_note_full(r->model, &result, q.n_predict, make_room);
+        count(r, &result);
+    }
     kopi_result_clear(&result);
 }
 

@@ -13,6 +13,9 @@ struct repl_options {
 /* Reads lines until Ctrl-D or /exit; Ctrl-C stops an answer and keeps it, or drops a line. Returns an exit code. */
 int cli_repl(kopi_model *model, const struct repl_options *o);
 void cli_show_timings(const kopi_result *r);
+/* Logs that an answer of at most n_predict tokens ended because the context is full, if it did; remedy: what helps
+ * beside --ctx-size, or "". */
+void cli_note_full(const kopi_model *m, const kopi_result *r, int32_t n_predict, const char *remedy);
 
 /* ---- for repl_commands.c ----------------------------------------------------------------------------------------- */
 

@@ -37,7 +37,7 @@ static kopi_status check(const kopi_model *m, const kopi_request *rq, kopi_error
         return kopi__fail(err, KOPI_E_INVALID, "n_predict is %d, allowed is -1 or more", rq->n_predict);
     if (!rq->n_ids) return kopi__fail(err, KOPI_E_INVALID, "the prompt has no tokens");
     if (rq->n_ids > m->n_ctx)
-        return kopi__fail(err, KOPI_E_RANGE, "the prompt has %zu tokens, the context holds %u (context.size)",
+        return kopi__fail(err, KOPI_E_RANGE, "the prompt has %zu tokens, the context holds %u; raise --ctx-size",
                           rq->n_ids, m->n_ctx);
     return kopi__check_ids(m, rq->ids, rq->n_ids, err);
 }
@@ -239,8 +239,8 @@ static void end_full(struct kopi_answer *a)
         end_with_text(a, KOPI_FINISH_LENGTH);
         return;
     }
-    kopi__fail(&e, KOPI_E_RANGE, "the context of %u tokens is full after %zu of the answer (context.size)", a->m->n_ctx,
-               a->r.n_generated);
+    kopi__fail(&e, KOPI_E_RANGE, "the context of %u tokens is full after %zu of the answer; raise --ctx-size",
+               a->m->n_ctx, a->r.n_generated);
     kopi__answer_fail(a, KOPI_E_RANGE, &e);
 }
 

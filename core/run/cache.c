@@ -84,8 +84,8 @@ kopi_status kopi_model_forward_last(kopi_model *model, kopi_cache *c, const int3
     if (n_rows > n) return kopi__fail(err, KOPI_E_INVALID, "%zu rows of logits wanted of %zu tokens", n_rows, n);
     if (n_rows && !logits) return kopi__fail(err, KOPI_E_INVALID, "no memory given for %zu rows of logits", n_rows);
     if (n > model->n_ctx - past)
-        return kopi__fail(err, KOPI_E_RANGE, "%zu tokens behind %u are more than the context of %u (context.size)", n,
-                          past, model->n_ctx);
+        return kopi__fail(err, KOPI_E_RANGE, "%zu tokens behind %u are more than the context of %u; raise --ctx-size",
+                          n, past, model->n_ctx);
     kopi_status s = kopi__check_ids(model, ids, n, err);
     if (s == KOPI_OK && !c->step) s = kopi__step_new(model, &c->step, err);
     for (size_t at = 0; at < n && s == KOPI_OK; at += done) {

@@ -164,7 +164,7 @@ kopi_status kopi__kv_seq_reserve(struct kopi_kv_seq *s, uint32_t n, kopi_error *
 {
     struct kopi_kv *kv = s->kv;
     if (n > kv->max_pos - s->length)
-        return kopi__fail(err, KOPI_E_RANGE, "%u tokens behind %u are more than the context of %u (context.size)", n,
+        return kopi__fail(err, KOPI_E_RANGE, "%u tokens behind %u are more than the context of %u; raise --ctx-size", n,
                           s->length, kv->max_pos);
     if (!n) return KOPI_OK;
     for (uint32_t i = 0; i < kv->n_groups; i++) {

@@ -169,6 +169,17 @@ def check_nul(home):
     chat.end("/exit", 0)
 
 
+def check_full(home):
+    """A full context is said, with what helps."""
+    chat = start(home, "-c", "60", "-n", "-1", "--ignore-eos")
+    chat.line("hello there", "the context of 60 tokens is full, so the answer ends here; raise --ctx-size, or make room: /clear", "a full context")
+    chat.line("go on", "raise --ctx-size, or make room: /clear forgets the talk, /undo the last answer", "and what is too much for it")
+    chat.line("/undo")
+    chat.line("go on", "is full, so the answer ends here", "/undo makes room")
+    chat.type("/exit\n")
+    chat.end("/exit", 0)
+
+
 def check_output(home):
     """The answers go to a file, the prompt to the terminal, which echoes and knows Ctrl-D."""
     output = Path(home) / "answers"
@@ -243,6 +254,7 @@ with tempfile.TemporaryDirectory() as home:
     check_commands(home)
     check_bytes(home)
     check_nul(home)
+    check_full(home)
     check_output(home)
     check_keys(home)
     check_history(home)

@@ -47,7 +47,7 @@ def backends():
     check(done.returncode == 5 and not done.stdout and f"tried {PLUGINS}/kopi-none.so".encode() in done.stderr, "one that isn't there", (done.stdout + done.stderr).decode())
 
 
-def json_of_parts():
+def json_of_parts(folder):
     """--json of the short forms: the verdict, and ids with their pieces both ways."""
     done = kopi("inspect", MODEL, "--check", "--json")
     check(done.returncode == 0 and json.loads(done.stdout) == {"file": str(MODEL), "runs": True}, "inspect --check --json", done.stdout.decode())
@@ -55,6 +55,13 @@ def json_of_parts():
     for ids in ",".join(str(t["id"]) for t in there), " " + ", ".join(str(t["id"]) for t in there) + "\n", " \n".join(str(t["id"]) for t in there):
         back = command(KOPI, "tokenize", "-m", MODEL, "--decode", ids, "--json")
         check(len(there) > 1 and back.returncode == 0 and json.loads(back.stdout) == there, f"tokenize --decode {ids!r} --json", (back.stdout + back.stderr).decode())
+    lines = folder / "lines.gguf"
+    lines.write_bytes(MODEL.read_bytes().replace(b"tiny-llama-gqa", b"tiny\nllama\\\x01gq"))
+    done = kopi("inspect", lines)
+    check("\n  general.name = tiny\\nllama\\\\\\x01gq\n" in done.stdout.decode(), "inspect shows newlines and control bytes", done.stdout.decode())
+    for n, says in ("-1", b"kopi: the context of 9 tokens is full, so the answer ends here; raise --ctx-size\n"), ("2", b""):
+        done = kopi("run", "-m", MODEL, "--raw", "-p", "ab", "-c", "9", "-n", n, "--ignore-eos")
+        check(done.returncode == 0 and done.stderr == says, f"a full context is said, -n {n}", done.stderr.decode())
     done = kopi("run", "-m", MODEL, "--raw", "-p", "ab", "-n", "3", "--json")
     check(not re.search(r"\d\.?\d{11}", done.stdout.decode()), "numbers have sensible digits", done.stdout.decode())
 
@@ -99,7 +106,7 @@ def logs(folder):
 
 with tempfile.TemporaryDirectory() as tmp:
     backends()
-    json_of_parts()
+    json_of_parts(Path(tmp))
     helps()
     logs(Path(tmp))
 finish()
