@@ -59,6 +59,8 @@ static int report(const struct sum *s)
 {
     char a[40], b[40];
     double mean = s->nll / (double)s->n, variance = s->nll2 / (double)s->n - mean * mean, ppl = exp(mean);
+    if (!isfinite(ppl))
+        return cli_error(EXIT_RUN, "the perplexity is too large for a number: e to the power of %.0f", mean);
     double error = s->n > 1 && variance > 0 ? sqrt(variance / (double)(s->n - 1)) * ppl : 0;
     printf("%llu tokens scored, standard error %s\nppl = %s\n", (unsigned long long)s->n,
            kopi__format_fixed(error, 5, b, sizeof b), kopi__format_fixed(ppl, 4, a, sizeof a));

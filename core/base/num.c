@@ -44,6 +44,7 @@ bool kopi__parse_f64(const char *s, double *out)
     char *end;
     double v = strtod_l(s, &end, c_locale());
     if (*end || end == s || !isfinite(v)) return false;
+    if (v == 0 && strcspn(s, "123456789") < strcspn(s, "eE")) return false; /* too small for a double: 1e-400 */
     *out = v;
     return true;
 }
@@ -65,12 +66,13 @@ bool kopi__parse_size(const char *s, uint64_t *out)
     return false;
 }
 
-static const char *format(char *buf, size_t n, const char *fmt, int precision, double v)
+/* The length that the number has, as snprintf. */
+static size_t format(char *buf, size_t n, const char *fmt, int precision, double v)
 {
     locale_t c = c_locale(), old = c ? uselocale(c) : (locale_t)0;
-    snprintf(buf, n, fmt, precision, v);
+    int len = snprintf(buf, n, fmt, precision, v);
     if (old) uselocale(old);
-    return buf;
+    return (size_t)len;
 }
 
 static const char *shortest(double v, int max_digits, bool single, char *buf, size_t n)
@@ -89,7 +91,8 @@ const char *kopi__format_f64(double v, char *buf, size_t n) { return shortest(v,
 const char *kopi__format_f32(float v, char *buf, size_t n) { return shortest((double)v, 9, true, buf, n); }
 const char *kopi__format_fixed(double v, int precision, char *buf, size_t n)
 {
-    return format(buf, n, "%.*f", precision, v);
+    if (format(buf, n, "%.*f", precision, v) >= n) format(buf, n, "%.*e", precision, v);
+    return buf;
 }
 
 const char *kopi__format_bytes(uint64_t v, char *buf, size_t n)

@@ -17,7 +17,7 @@ bool kopi__parse_size(const char *s, uint64_t *out);
 /* Shortest decimal that reads back as the same float / double; "nan", "inf", "-inf". buf of 40 bytes is enough. */
 const char *kopi__format_f64(double v, char *buf, size_t n);
 const char *kopi__format_f32(float v, char *buf, size_t n);
-/* Fixed notation with `digits` after the point. */
+/* Fixed notation with `digits` after the point; with an exponent and as many digits where buf is too short for that. */
 const char *kopi__format_fixed(double v, int digits, char *buf, size_t n);
 /* "397.4 MiB" */
 const char *kopi__format_bytes(uint64_t v, char *buf, size_t n);

@@ -20,6 +20,11 @@ static const char *reference(const char *s, struct kopi_buf *out, kopi_error *er
                    s);
         return NULL;
     }
+    if (fallback && memchr(fallback, '$', (size_t)(end - fallback))) {
+        kopi__fail(err, KOPI_E_CONFIG, "\"${%.40s\": a default takes no other variable; it is text up to the next }",
+                   s);
+        return NULL;
+    }
     memcpy(name, s, n);
     name[n] = 0;
     const char *value = getenv(name);

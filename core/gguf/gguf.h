@@ -79,6 +79,9 @@ bool kopi__gguf_get_f64(const struct kopi_gguf_kv *kv, uint64_t i, double *out);
 bool kopi__gguf_get_bool(const struct kopi_gguf_kv *kv, uint64_t i, bool *out);
 /* Strings of an array are found by walking: O(1) for the next index after the last one only through the iterator. */
 bool kopi__gguf_get_str(const struct kopi_gguf_kv *kv, uint64_t i, struct kopi_gguf_str *out);
+/* Of an entry that is no array. */
+bool kopi__gguf_bool(const struct kopi_gguf_kv *kv, bool *out);
+bool kopi__gguf_str(const struct kopi_gguf_kv *kv, struct kopi_gguf_str *out);
 struct kopi_gguf_iter { const uint8_t *p; uint64_t left; };
 struct kopi_gguf_iter kopi__gguf_strings(const struct kopi_gguf_kv *kv); /* kv must hold strings */
 bool kopi__gguf_next(struct kopi_gguf_iter *it, struct kopi_gguf_str *out);

@@ -115,3 +115,13 @@ bool kopi__gguf_get_str(const struct kopi_gguf_kv *kv, uint64_t i, struct kopi_g
     while (kopi__gguf_next(&it, out) && i--) {}
     return true;
 }
+
+bool kopi__gguf_bool(const struct kopi_gguf_kv *kv, bool *out)
+{
+    return kv->type != KOPI_GGUF_ARRAY && kopi__gguf_get_bool(kv, 0, out);
+}
+
+bool kopi__gguf_str(const struct kopi_gguf_kv *kv, struct kopi_gguf_str *out)
+{
+    return kv->type != KOPI_GGUF_ARRAY && kopi__gguf_get_str(kv, 0, out);
+}

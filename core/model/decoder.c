@@ -1,9 +1,13 @@
 #include "model/decoder.h"
 
 #include "base/error.h"
+#include "base/num.h"
 #include "model/arch/arch.h"
+#include "model/rope.h"
 #include <stdio.h>
 #include <string.h>
+
+enum { MAX_HEAD = 1 << 12 };
 
 static const struct { const char *name; kopi_arch_fn fill; } archs[] = {
     {"llama", kopi__arch_llama},
@@ -116,6 +120,23 @@ static void read_divisors(struct kopi_meta *m, struct kopi_decoder *d)
     d->rope.divisors = t;
 }
 
+/* Faster than once around per position means nothing, and would leave the range in which sines are right. */
+static void check_turns(struct kopi_meta *m, const struct kopi_decoder *d, const struct kopi_rope *r)
+{
+    double freq[MAX_HEAD / 2], magnitude;
+    char turn[40];
+    if (m->status != KOPI_OK) return;
+    kopi__rope_frequencies(r, d->n_rot, freq, &magnitude);
+    for (uint32_t i = 0; i < d->n_rot / 2; i++)
+        if (!(freq[i] <= 16)) {
+            m->status = kopi__fail(m->err, KOPI_E_MODEL,
+                                   "%s: RoPE turns pair %u by %s radians per position, allowed are up to 16; look at "
+                                   "%s.rope.scaling.factor and tensor rope_freqs.weight",
+                                   kopi__gguf_path(m->g), i, kopi__format_f64(freq[i], turn, sizeof turn), d->arch);
+            return;
+        }
+}
+
 /* Rows of the embedding are the vocabulary, whatever metadata or tokenizer say; a token list of another length is
  * refused. */
 static void read_vocab(struct kopi_meta *m, struct kopi_decoder *d)
@@ -158,8 +179,8 @@ static void read_common(struct kopi_meta *m, struct kopi_decoder *d)
                         "is %u, which does not divide embedding_length %u (and there is no attention.key_length)",
                         d->n_heads, d->n_embd);
     if (size < 1) size = 1;
-    d->head_dim_k = kopi__meta_u32(m, "attention.key_length", 1, 1u << 12, &size);
-    d->head_dim_v = kopi__meta_u32(m, "attention.value_length", 1, 1u << 12, explicit_size ? &d->head_dim_k : &size);
+    d->head_dim_k = kopi__meta_u32(m, "attention.key_length", 1, MAX_HEAD, &size);
+    d->head_dim_v = kopi__meta_u32(m, "attention.value_length", 1, MAX_HEAD, explicit_size ? &d->head_dim_k : &size);
     d->norm_kind = KOPI_NORM_RMS;
     d->norm_eps = (float)kopi__meta_f64(m, "attention.layer_norm_rms_epsilon", 0, 1, NULL);
     d->attn_scale = 1.0f / __builtin_sqrtf((float)d->head_dim_k);
@@ -174,7 +195,7 @@ kopi_status kopi__decoder_read(const struct kopi_gguf *g, struct kopi_decoder *o
     *d = (struct kopi_decoder){0};
     struct kopi_gguf_str s;
     const struct kopi_gguf_kv *kv = kopi__gguf_find(g, "general.architecture");
-    if (!kv || kv->n != 1 || !kopi__gguf_get_str(kv, 0, &s))
+    if (!kv || !kopi__gguf_str(kv, &s))
         return kopi__fail(err, KOPI_E_MODEL, "%s: general.architecture is missing or not a string", kopi__gguf_path(g));
     snprintf(d->arch, sizeof d->arch, "%.*s", (int)(s.len < sizeof d->arch ? s.len : sizeof d->arch - 1), s.data);
     kopi_arch_fn fill = s.len < sizeof d->arch ? find_arch(d->arch) : NULL;
@@ -188,6 +209,8 @@ kopi_status kopi__decoder_read(const struct kopi_gguf *g, struct kopi_decoder *o
     d->rope_local = d->rope;
     if (m.status == KOPI_OK) fill(&m, d);
     read_divisors(&m, d);
+    check_turns(&m, d, &d->rope);
+    check_turns(&m, d, &d->rope_local);
     read_vocab(&m, d);
     return m.status;
 }

@@ -69,7 +69,9 @@ double kopi__meta_f64(struct kopi_meta *m, const char *name, double min, double 
         return min;
     }
     if (!(v >= min && v <= max)) {
-        kopi__meta_fail(m, name, "is %s, allowed are %s to %s", kopi__format_f32((float)v, a, sizeof a),
+        bool single = kv->type == KOPI_GGUF_F32;
+        kopi__meta_fail(m, name, "is %s, allowed are %s to %s",
+                        single ? kopi__format_f32((float)v, a, sizeof a) : kopi__format_f64(v, a, sizeof a),
                         kopi__format_f64(min, b, sizeof b), kopi__format_f64(max, c, sizeof c));
         return min;
     }
@@ -81,7 +83,7 @@ bool kopi__meta_str(struct kopi_meta *m, const char *name, char *buf, size_t n)
     const struct kopi_gguf_kv *kv = find(m, name);
     struct kopi_gguf_str s;
     if (!kv) return false;
-    if (kv->n != 1 || !kopi__gguf_get_str(kv, 0, &s) || s.len >= n || memchr(s.data, 0, s.len)) {
+    if (!kopi__gguf_str(kv, &s) || s.len >= n || memchr(s.data, 0, s.len)) {
         kopi__meta_fail(m, name, "is not a short string");
         return false;
     }

@@ -83,12 +83,28 @@ static kopi_status open_file(struct loading *l, const struct kopi_plugin_handle 
     return kopi__gguf_open(l->m->path, flags, plugin->desc.dtypes, plugin->desc.n_dtypes, &l->m->gguf, l->err);
 }
 
+/* Takes the template, or says in `why` what speaks against it. */
+static kopi_status take_template(kopi_model *m, const char *from, const char *text, size_t n, kopi_error *why)
+{
+    struct kopi_chat_template *t;
+    kopi_status s = kopi__chat_template_new(text, n, &t, why);
+    if (s != KOPI_OK) return s;
+    m->chat_from = kopi__strdup(from);
+    if (m->chat_from && !kopi__chat_template_drops_user(t)) {
+        m->chat = t;
+        return KOPI_OK;
+    }
+    kopi__chat_template_free(t);
+    return m->chat_from ? kopi__fail(why, KOPI_E_MODEL, "it leaves out what the user says")
+                        : kopi__nomem(why, "template");
+}
+
 static kopi_status parse_template(struct loading *l, const struct kopi__setting *source, const char *text, size_t n)
 {
     kopi_error why;
     if (n == MAX_TEMPLATE)
         return kopi__config_fail(l->err, source, "%s: longer than %d bytes", source->text, MAX_TEMPLATE);
-    kopi_status s = kopi__chat_template_new(text, n, &l->m->chat, &why);
+    kopi_status s = take_template(l->m, source->text, text, n, &why);
     if (s == KOPI_E_NOMEM) return kopi__nomem(l->err, "template");
     return s == KOPI_OK ? s : kopi__config_fail(l->err, source, "%s: %s", source->text, why.text);
 }
@@ -121,10 +137,13 @@ static kopi_status read_text(struct loading *l)
     if (l->target || !strcmp(source->text, "none")) return KOPI_OK;
     if (strcmp(source->text, "model")) return template_from_file(l, source);
     const struct kopi_gguf_kv *kv = kopi__gguf_find(m->gguf, "tokenizer.chat_template");
-    if (!kv || !kopi__gguf_get_str(kv, 0, &text)) return KOPI_OK;
-    kopi_error e;
-    if (kopi__chat_template_new(text.data, text.len, &m->chat, &e) != KOPI_OK)
-        kopi__log(KOPI_LOG_WARN, "%s: its chat template can't be used: %s", m->path, e.text);
+    kopi_error e = {0};
+    if (!kv) return KOPI_OK;
+    kopi_status s = kopi__gguf_str(kv, &text)
+                        ? take_template(m, m->path, text.data, text.len, &e)
+                        : kopi__fail(&e, KOPI_E_MODEL, "its type is %s, not string", kopi__gguf_type_name(kv->type));
+    if (s == KOPI_E_NOMEM) return kopi__nomem(l->err, "template");
+    if (s != KOPI_OK) kopi__log(KOPI_LOG_WARN, "%s: its chat template can't be used: %s", m->path, e.text);
     return KOPI_OK;
 }
 

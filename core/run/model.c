@@ -22,6 +22,7 @@ void kopi_model_free(kopi_model *m)
     kopi__gguf_close(m->gguf);
     kopi__free(m->id);
     kopi__free(m->path);
+    kopi__free(m->chat_from);
     kopi__free(m);
 }
 

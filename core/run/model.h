@@ -20,6 +20,7 @@ struct kopi_model {
     struct kopi_gguf *gguf;
     struct kopi_tokenizer *tokenizer; /* NULL: the file has no tokenizer (ids only) */
     struct kopi_chat_template *chat;  /* NULL: no template */
+    char *chat_from;                  /* the file that has it */
     struct kopi_decoder decoder;
     struct kopi__program *program;
     struct kopi_instance *main, *fallback; /* fallback: NULL if there is none */

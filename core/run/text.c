@@ -56,7 +56,8 @@ static kopi_status render(const kopi_model *m, const kopi_message *messages, siz
     for (size_t i = 0; i < n && s == KOPI_OK; i++)
         list[i] = (struct kopi_chat_message){messages[i].role, messages[i].content, strlen(messages[i].content)};
     const struct kopi_chat_options o = {.add_generation_prompt = true, .bos_text = bos, .eos_text = eos};
-    if (s == KOPI_OK) s = kopi__chat_render(m->chat, list, n, &o, out, err);
+    if (s == KOPI_OK && (s = kopi__chat_render(m->chat, list, n, &o, out, err)) != KOPI_OK)
+        kopi__fail_prefix(err, m->chat_from);
     kopi__free(list);
     kopi__free(bos);
     kopi__free(eos);

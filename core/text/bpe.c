@@ -106,7 +106,7 @@ kopi_status kopi__bpe_new(const struct kopi_gguf *g, struct kopi_vocab *v, struc
     struct kopi_pretok_traits traits;
     const struct kopi_gguf_kv *pre = kopi__gguf_find(g, "tokenizer.ggml.pre");
     *out = NULL;
-    if (pre && (!kopi__gguf_get_str(pre, 0, &s) || s.len >= sizeof name || memchr(s.data, 0, s.len)))
+    if (pre && (!kopi__gguf_str(pre, &s) || s.len >= sizeof name || memchr(s.data, 0, s.len)))
         return kopi__fail(err, KOPI_E_MODEL, "%s: tokenizer.ggml.pre is not a short string", kopi__gguf_path(g));
     if (pre) snprintf(name, sizeof name, "%.*s", (int)s.len, s.data);
     struct kopi_bpe *b = kopi__calloc(1, sizeof *b);

@@ -8,6 +8,7 @@
 struct kopi_chat_template {
     struct kopi_jtemplate *t;
     bool needs_parts; /* shows a message only if its content is a list of parts */
+    bool drops_user;  /* renders, but shows it in neither way */
 };
 
 /* One request, its JSON parsed. */
@@ -208,14 +209,18 @@ kopi_status kopi__chat_template_new(const char *source, size_t n, struct kopi_ch
     if (!t) return kopi__nomem(err, "the chat template");
     kopi_status s = kopi__jtemplate_parse(source, n, &t->t, err);
     if (s == KOPI_OK) {
-        t->needs_parts = !shows(t, 0, &outcome, &plain) && outcome != STOPPED /* it would stop once more */ &&
-                         shows(t, KOPI__CHAT_PARTS, &outcome, &parts);
+        bool shown = shows(t, 0, &outcome, &plain), rendered = outcome == RENDERED;
+        t->needs_parts =
+            !shown && outcome != STOPPED /* it would stop once more */ && shows(t, KOPI__CHAT_PARTS, &outcome, &parts);
+        t->drops_user = rendered && !shown && !t->needs_parts;
         if (plain == KOPI_E_NOMEM || parts == KOPI_E_NOMEM) s = kopi__nomem(err, "the chat template");
     }
     if (s == KOPI_OK) *out = t;
     else kopi__chat_template_free(t);
     return s;
 }
+bool kopi__chat_template_drops_user(const struct kopi_chat_template *t) { return t->drops_user; }
+
 void kopi__chat_template_free(struct kopi_chat_template *t)
 {
     if (!t) return;

@@ -10,6 +10,8 @@ struct kopi_chat_message { const char *role; const char *content; size_t content
 
 /* Parses the Jinja source. Errors: KOPI_E_MODEL with line and column of the template. */
 kopi_status kopi__chat_template_new(const char *source, size_t n, struct kopi_chat_template **out, kopi_error *err);
+/* True if it renders, but leaves out what a user says: an empty one, above all. */
+bool kopi__chat_template_drops_user(const struct kopi_chat_template *t);
 void kopi__chat_template_free(struct kopi_chat_template *t);
 
 struct kopi_chat_render {

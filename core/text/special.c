@@ -38,12 +38,21 @@ static void insert(struct kopi_specials *s, struct kopi_piece text, int32_t id)
     if (s->nodes[node].id < 0) s->nodes[node].id = id;
 }
 
+/* At every byte of a text as many may be compared. */
+enum { SPECIAL_MAX = 256 };
+
 kopi_status kopi__specials_new(const struct kopi_vocab *v, struct kopi_specials *out, kopi_error *err)
 {
     uint64_t most = 1;
     *out = (struct kopi_specials){.n = 1};
-    for (uint32_t i = 0; i < v->n; i++)
-        if (is_special(v, i)) most += v->text[i].len;
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (!is_special(v, i)) continue;
+        if (v->text[i].len > SPECIAL_MAX)
+            return kopi__fail(err, KOPI_E_MODEL,
+                              "tokenizer.ggml.tokens: special token %u has %u bytes; at most %d are read", i,
+                              v->text[i].len, SPECIAL_MAX);
+        most += v->text[i].len;
+    }
     if (most > UINT32_MAX) return kopi__fail(err, KOPI_E_MODEL, "the texts of special tokens have over 4 GiB together");
     out->nodes = kopi__realloc_array(NULL, most, sizeof *out->nodes);
     if (!out->nodes) return kopi__nomem(err, "special tokens");

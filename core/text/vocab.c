@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -50,8 +51,14 @@ int32_t kopi__vocab_find_bytes(const struct kopi_vocab *v, const char *bytes, si
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static kopi_status bad_key(const struct kopi_gguf *g, kopi_error *err, const char *key, const char *what)
+__attribute__((format(printf, 4, 5))) static kopi_status bad_key(const struct kopi_gguf *g, kopi_error *err,
+                                                                 const char *key, const char *fmt, ...)
 {
+    char what[160];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
     return kopi__fail(err, KOPI_E_MODEL, "%s: tokenizer.ggml.%s %s", kopi__gguf_path(g), key, what);
 }
 
@@ -92,10 +99,11 @@ static kopi_status read_types(const struct kopi_gguf *g, struct kopi_vocab *v, k
     const struct kopi_gguf_kv *kv = find(g, "token_type");
     memset(v->type, KOPI_TOKEN_NORMAL, v->n);
     if (!kv) return KOPI_OK;
-    if (!is_array(kv) || kv->n != v->n) return bad_key(g, err, "token_type", "must be an array as long as tokens");
+    if (!is_array(kv) || kv->n != v->n)
+        return bad_key(g, err, "token_type", "must be an array of %u integers, one for each token", v->n);
     for (uint32_t i = 0; i < v->n; i++) {
         uint64_t t;
-        if (!kopi__gguf_get_u64(kv, i, &t)) return bad_key(g, err, "token_type", "must hold integers");
+        if (!kopi__gguf_get_u64(kv, i, &t)) return bad_key(g, err, "token_type", "must hold integers from 0 up");
         v->type[i] = t >= KOPI_TOKEN_NORMAL && t <= KOPI_TOKEN_BYTE ? (uint8_t)t : KOPI_TOKEN_NORMAL;
     }
     return KOPI_OK;
@@ -106,12 +114,12 @@ static kopi_status read_scores(const struct kopi_gguf *g, struct kopi_vocab *v, 
     const struct kopi_gguf_kv *kv = find(g, "scores");
     if (v->bpe) return KOPI_OK; /* BPE files may carry scores that mean nothing */
     if (!is_array(kv) || kv->elem_type != KOPI_GGUF_F32 || kv->n != v->n)
-        return bad_key(g, err, "scores", "must be an array of f32 as long as tokens");
+        return bad_key(g, err, "scores", "must be an array of %u f32, one for each token", v->n);
     v->score = kopi__alloc(v->n * sizeof *v->score);
     if (!v->score) return kopi__nomem(err, "vocabulary");
     memcpy(v->score, kv->value, v->n * sizeof *v->score);
     for (uint32_t i = 0; i < v->n; i++)
-        if (v->score[i] != v->score[i]) return bad_key(g, err, "scores", "holds a NaN");
+        if (v->score[i] != v->score[i]) return bad_key(g, err, "scores", "has a NaN at index %u", i);
     return KOPI_OK;
 }
 
@@ -120,14 +128,12 @@ static kopi_status read_id(const struct kopi_gguf *g, const struct kopi_vocab *v
                            kopi_error *err)
 {
     const struct kopi_gguf_kv *kv = find(g, key);
-    uint64_t u;
+    int64_t u;
     *id = -1;
     if (!kv) return KOPI_OK;
-    if (kv->n != 1 || !kopi__gguf_get_u64(kv, 0, &u) || u >= v->n) {
-        char what[64];
-        snprintf(what, sizeof what, "is no token id below %u", v->n);
-        return bad_key(g, err, key, what);
-    }
+    if (kv->n != 1 || !kopi__gguf_get_i64(kv, 0, &u))
+        return bad_key(g, err, key, "is a %s, expected a token id below %u", kopi__gguf_type_name(kv->type), v->n);
+    if (u < 0 || u >= v->n) return bad_key(g, err, key, "is %lld, no token id below %u", (long long)u, v->n);
     *id = (int32_t)u;
     return KOPI_OK;
 }
@@ -135,7 +141,8 @@ static kopi_status read_id(const struct kopi_gguf *g, const struct kopi_vocab *v
 static kopi_status read_flag(const struct kopi_gguf *g, const char *key, bool *flag, kopi_error *err)
 {
     const struct kopi_gguf_kv *kv = find(g, key);
-    if (kv && !kopi__gguf_get_bool(kv, 0, flag)) return bad_key(g, err, key, "must be a bool");
+    if (kv && !kopi__gguf_bool(kv, flag))
+        return bad_key(g, err, key, "is a %s, expected a bool", kopi__gguf_type_name(kv->type));
     return KOPI_OK;
 }
 
@@ -336,7 +343,7 @@ static kopi_status read_rstrip(const struct kopi_gguf *g, struct kopi_vocab *v, 
     static const char *const keep[] = {"<unk>", "<s>", "<|endoftext|>"};
     const struct kopi_gguf_kv *kv = kopi__gguf_find(g, "general.name");
     struct kopi_gguf_str name;
-    if (!kv || !kopi__gguf_get_str(kv, 0, &name) || !contains_phi3(name)) return KOPI_OK;
+    if (!kv || !kopi__gguf_str(kv, &name) || !contains_phi3(name)) return KOPI_OK;
     v->rstrip = kopi__alloc(v->n);
     if (!v->rstrip) return kopi__nomem(err, "vocabulary");
     memset(v->rstrip, 1, v->n);
@@ -352,7 +359,7 @@ kopi_status kopi__vocab_load(const struct kopi_gguf *g, struct kopi_vocab *v, ko
     struct kopi_gguf_str model;
     const struct kopi_gguf_kv *kv = find(g, "model");
     *v = (struct kopi_vocab){.bos = -1, .eos = -1, .unk = -1};
-    if (!kv || !kopi__gguf_get_str(kv, 0, &model)) return bad_key(g, err, "model", "is missing or not a string");
+    if (!kv || !kopi__gguf_str(kv, &model)) return bad_key(g, err, "model", "is missing or not a string");
     v->bpe = model.len == 4 && !memcmp(model.data, "gpt2", 4);
     if (!v->bpe && !(model.len == 5 && !memcmp(model.data, "llama", 5)))
         return kopi__fail(err, KOPI_E_MODEL, "%s: tokenizer.ggml.model is \"%.*s\", supported are gpt2, llama",

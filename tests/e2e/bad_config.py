@@ -59,6 +59,7 @@ ARGUMENTS = [
     (RUN + ["--backend-path", "/x.so"], 2, ["--backend-path: ", "backend.name (-b)"]),
     (RUN + ["--chat-template-file", "/nowhere"], 2, ["--chat-template-file: ", "/nowhere: No such file"]),
     (RUN + ["--chat-template-file", __file__], 2, ["--chat-template-file: ", "bad_config.py: chat template line "]),
+    (RUN + ["--chat-template-file", "/dev/null"], 2, ["--chat-template-file: ", "/dev/null: it leaves out what the user says"]),
     (RUN + ["--set", "models[1].context.size=9"], 2, ["--set: models[1].context.size", "too large"]),
     (["run", "-p", "x", "--set", "models[0].id=x"], 2, ["--set: models[0].id", "path"]),
     (RUN + ["--prompt", "y"], 2, ["-p, --prompt is given twice"]),

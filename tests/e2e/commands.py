@@ -1,6 +1,7 @@
 """The commands that show something: kopi backends as a table and as JSON, the helps of commands below commands, the log."""
 import json
 import re
+import struct
 import sys
 import tempfile
 from pathlib import Path
@@ -45,6 +46,16 @@ def backends():
     check(first["file"] == "/nowhere.so" and "nowhere" in first["unusable"], "what can't be used says why", str(first))
     done = kopi("backends", "info", "none", "--json")
     check(done.returncode == 5 and not done.stdout and f"tried {PLUGINS}/kopi-none.so".encode() in done.stderr, "one that isn't there", (done.stdout + done.stderr).decode())
+
+
+def large_perplexity(folder):
+    """Logits so far apart that no number holds the perplexity."""
+    norm = next(t for t in json.loads(kopi("inspect", MODEL, "--json").stdout)["tensors"] if t["name"] == "output_norm.weight")
+    data = bytearray(MODEL.read_bytes())
+    data[norm["offset"]:norm["offset"] + norm["bytes"]] = struct.pack("<f", 1e9) * norm["shape"][0]
+    (folder / "large.gguf").write_bytes(data)
+    done = kopi("perplexity", "-m", folder / "large.gguf", "--ctx", "16", stdin=b"what is gravity? " * 20)
+    check(done.returncode == 1 and b"the perplexity is too large for a number" in done.stderr, "an infinite perplexity", str(done))
 
 
 def json_of_parts(folder):
@@ -109,4 +120,5 @@ with tempfile.TemporaryDirectory() as tmp:
     json_of_parts(Path(tmp))
     helps()
     logs(Path(tmp))
+    large_perplexity(Path(tmp))
 finish()

@@ -108,7 +108,8 @@ START_TEST(numbers)
     ck_assert(kopi__parse_i64("-9223372036854775808", &i) && i == INT64_MIN);
     ck_assert(kopi__parse_u64("18446744073709551615", &u) && u == UINT64_MAX);
     ck_assert(!kopi__parse_u64("18446744073709551616", &u) && !kopi__parse_u64("-1", &u));
-    static const char *const bad_f[] = {"", ".", "nan", "inf", "1e999", "1,5", "0x1p3", "1e", "--1"};
+    static const char *const bad_f[] = {"",      ".",  "nan", "inf",    "1e999",   "1,5",
+                                        "0x1p3", "1e", "--1", "1e-400", "0.1e-999"};
     for (size_t k = 0; k < sizeof bad_f / sizeof *bad_f; k++)
         ck_assert_msg(!kopi__parse_f64(bad_f[k], &d), "%s", bad_f[k]);
     ck_assert(kopi__parse_f64("-0.25e1", &d) && d == -2.5);
@@ -119,6 +120,8 @@ START_TEST(numbers)
     ck_assert_str_eq(kopi__format_f32(0.1f, b, sizeof b), "0.1");
     ck_assert_str_eq(kopi__format_f64(0.1, b, sizeof b), "0.1");
     ck_assert_str_eq(kopi__format_fixed(2.345678, 2, b, sizeof b), "2.35");
+    ck_assert(kopi__parse_f64("0.0e-400", &d) && d == 0);
+    ck_assert_str_eq(kopi__format_fixed(1.25e70, 4, b, sizeof b), "1.2500e+70");
     ck_assert_str_eq(kopi__format_bytes(397ull << 20, b, sizeof b), "397.0 MiB");
 }
 END_TEST

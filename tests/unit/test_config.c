@@ -257,6 +257,7 @@ START_TEST(references)
             "backend.options.cpu.api_key: the environment variable NOPE");
     refused("model: ${EMPTY}", "the value is empty");
     refused("backend: {threads: \"${EMPTY}\"}", "backend.threads: the value is empty; wanted: a whole number");
+    refused("model: ${NOPE:-${HOME}}", "a default takes no other variable");
     refused("model: ${N", "is not ${VAR}");
     refused("model: ${}", "is not ${VAR}");
     refused("model: ${1}", "is not ${VAR}");

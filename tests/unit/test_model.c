@@ -191,6 +191,7 @@ START_TEST(bad_hyperparameters)
         {"llama.rope.scaling.type", KOPI_GGUF_STRING, (uintptr_t) "dynamic", "llama.rope.scaling.type is \"dynamic\""},
         {"llama.rope.scaling.type", KOPI_GGUF_STRING, (uintptr_t) "linear", "llama.rope.scaling.factor"},
         {"llama.rope.freq_base", KOPI_GGUF_F32, 0, "llama.rope.freq_base is 0"},
+        {"llama.rope.scale_linear", KOPI_GGUF_F32, 0x2edbe6ffu, "pair 0 by 9999999866.485682 radians"},
         {"llama.expert_count", KOPI_GGUF_U32, 8, "llama.expert_count"},
         {"llama.vocab_size", KOPI_GGUF_U32, 17, "llama.vocab_size is 17"},
     };

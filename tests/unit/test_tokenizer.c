@@ -273,6 +273,23 @@ START_TEST(runs_of_nested_special_tokens)
 }
 END_TEST
 
+/* Longer ones would make the search for them take as long at every byte of a text. */
+START_TEST(special_tokens_have_a_length)
+{
+    static char text[258];
+    const struct piece p[] = {{"<unk>", UNK}, {text, U}};
+    kopi_error e = {0};
+    struct kopi_tokenizer *t;
+    memset(text, 'a', 257);
+    struct kopi_gguf *g = open_source(&(struct source){"llama", PIECES(p)});
+    ck_assert_int_eq(kopi__tokenizer_new(g, &t, &e), KOPI_E_MODEL);
+    ck_assert_msg(strstr(e.text, "special token 1 has 257 bytes; at most 256"), "%s", e.text);
+    kopi__gguf_close(g);
+    text[256] = 0;
+    drop(load((struct source){"llama", PIECES(p)}));
+}
+END_TEST
+
 /* Row 17, the vocabulary's side: no text spells a control or byte token, whatever pieces and rules there are. */
 START_TEST(text_never_spells_a_control_token)
 {
@@ -462,6 +479,7 @@ int main(void)
     tcase_add_test(t, longer_ones_are_cut_out_first);
     tcase_add_test(t, special_tokens_equal_the_definition);
     tcase_add_test(t, runs_of_nested_special_tokens);
+    tcase_add_test(t, special_tokens_have_a_length);
     tcase_add_test(t, text_never_spells_a_control_token);
     tcase_add_test(t, white_space_behind_special_tokens);
     tcase_add_test(t, ends_of_families);
