@@ -69,56 +69,53 @@ static const char *kv_type(uint32_t dtype) { return dtype == KOPI_DTYPE_F32 ? "f
 
 /* One field of a record: in CSV its value, in JSON its key as well. */
 struct field {
-    const char *key;
-    bool quoted;
-    char value[256];
+    const char *key, *text; /* text: NULL for a number, else quoted */
+    char number[48];
 };
 enum { MAX_FIELDS = 24 };
 
 struct record {
     struct field f[MAX_FIELDS];
     int n;
+    kopi_backend_info info; /* has texts of fields, as date has */
+    char date[40];
 };
 
 static void text(struct record *r, const char *key, const char *value)
 {
-    struct field *f = &r->f[r->n++];
-    *f = (struct field){.key = key, .quoted = true};
-    snprintf(f->value, sizeof f->value, "%s", value);
+    r->f[r->n++] = (struct field){.key = key, .text = value};
 }
 
 static void number(struct record *r, const char *key, double v, int digits)
 {
     struct field *f = &r->f[r->n++];
     *f = (struct field){.key = key};
-    kopi__format_fixed(v, digits, f->value, sizeof f->value);
+    kopi__format_fixed(v, digits, f->number, sizeof f->number);
 }
 
 static void fill(struct record *r, const struct bench_report *b, const struct bench_test *t, const struct summary *s)
 {
     const kopi_model *m = b->model;
-    kopi_backend_info info;
     time_t now = time(NULL);
     struct tm tm;
-    char date[40];
-    kopi_backend_device(m, &info);
+    kopi_backend_device(m, &r->info);
     gmtime_r(&now, &tm);
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    strftime(r->date, sizeof r->date, "%Y-%m-%dT%H:%M:%SZ", &tm);
     text(r, "build_version", kopi_version());
-    text(r, "backends", info.name);
-    text(r, "cpu_info", info.detail);
-    text(r, "model_filename", m->id);
+    text(r, "backends", r->info.name);
+    text(r, "cpu_info", r->info.detail);
+    text(r, "model_filename", m->path);
     text(r, "model_type", m->decoder.arch);
     number(r, "model_size", (double)kopi__gguf_file_size(m->gguf), 0);
     number(r, "n_batch", m->max_tok, 0);
-    number(r, "n_threads", info.threads, 0);
+    number(r, "n_threads", r->info.threads, 0);
     text(r, "type_k", kv_type(m->program->groups[0].dtype_k));
     text(r, "type_v", kv_type(m->program->groups[0].dtype_v));
     number(r, "n_prompt", (double)t->prompt, 0);
     number(r, "n_gen", (double)t->gen, 0);
     number(r, "n_depth", (double)t->depth, 0);
     number(r, "n_seq", (double)sequences(t), 0);
-    text(r, "test_time", date);
+    text(r, "test_time", r->date);
     number(r, "avg_ns", s->avg_ns, 0);
     number(r, "stddev_ns", s->stddev_ns, 0);
     number(r, "avg_ts", s->avg_ts, 6);
@@ -128,14 +125,15 @@ static void fill(struct record *r, const struct bench_report *b, const struct be
 
 static void print_value(const struct field *f, bool json)
 {
-    if (f->quoted) putchar('"');
-    for (const char *p = f->value; *p; p++) {
+    if (!f->text) fputs(f->number, stdout);
+    if (f->text) putchar('"');
+    for (const char *p = f->text; p && *p; p++) {
         unsigned char c = (unsigned char)*p;
         if (json && (c == '"' || c == '\\' || c < 0x20)) printf("\\u%04x", c);
         else if (c == '"') printf("\"\"");
         else putchar(c);
     }
-    if (f->quoted) putchar('"');
+    if (f->text) putchar('"');
 }
 
 static void print_csv(const struct record *r, bool header)

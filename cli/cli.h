@@ -69,6 +69,8 @@ int cli_fail(const kopi_error *err);
 
 /* Engine and model of the configuration, with progress on a terminal. Returns 0 or an exit code after a message. */
 int cli_load(kopi_engine **engine, kopi_model **model);
+/* Of a model without a chat template: that it has none, or that it is turned off. */
+const char *cli_no_template(void);
 /* Before cli_load: a context of as many positions, unless the user gave its size. */
 int cli_need_context(int64_t positions);
 void cli_unload(kopi_engine *engine, kopi_model *model);

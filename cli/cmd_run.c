@@ -52,8 +52,8 @@ static int encode(kopi_model *m, const char *text, size_t len, int32_t **ids, si
     } else {
         if (system_text)
             return cli_error(EXIT_USAGE, "--system needs a chat template, and %s",
-                             raw ? "--raw goes without" : "this model has none");
-        if (!raw) kopi__log(KOPI_LOG_WARN, "the model has no chat template: the prompt is taken as it is");
+                             raw ? "--raw goes without" : cli_no_template());
+        if (!raw) kopi__log(KOPI_LOG_WARN, "%s: the prompt is taken as it is", cli_no_template());
         s = kopi_tokenize(m, text, len, KOPI_ADD_SPECIAL | KOPI_PARSE_SPECIAL, ids, n, &e);
     }
     if (s != KOPI_OK) return cli_fail(&e);

@@ -142,6 +142,13 @@ char *cli_read_file(const char *path, size_t *n)
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
+const char *cli_no_template(void)
+{
+    const char *source = kopi__config_str(cli_config, "models[].template.source", 0);
+    return strcmp(source, "none") ? "the model has no chat template"
+                                  : "the chat template is turned off (template.source: none)";
+}
+
 int cli_need_context(int64_t positions)
 {
     char text[24];

@@ -125,13 +125,34 @@ static void note_nearest(const char *names, const char *flag, const char **best,
     }
 }
 
+static bool takes_value(const struct cli_command *c, const char *flag)
+{
+    const struct cli_option *o = find(c->options ? c->options : none, flag);
+    if (o) return o->kind != CLI_FLAG;
+    const kopi_config_key *key = kopi_config_key_of_flag(flag);
+    return key && cli_takes_key(c, key) && key->type != KOPI_CONFIG_BOOL;
+}
+
+/* The length of the flag in one with its number joined, as -n8; 0: it is none. */
+static size_t joined(const struct cli_command *c, const char *flag)
+{
+    char one[8];
+    size_t n = strcspn(flag, "0123456789");
+    if (flag[1] == '-' || !flag[n] || n >= sizeof one) return 0;
+    snprintf(one, sizeof one, "%.*s", (int)n, flag);
+    return takes_value(c, one) ? n : 0;
+}
+
 static int unknown_flag(const struct cli_command *c, const char *flag)
 {
     const struct cli_command *owner;
     if (find_in_family(c->name, flag, &owner))
         return cli_error(EXIT_USAGE, "kopi %s has no option %.60s; kopi %s has", c->name, flag, owner->name);
     const char *best = NULL;
-    size_t len = 0;
+    size_t len = joined(c, flag);
+    if (len)
+        return cli_error(EXIT_USAGE, "kopi %s has no option %.60s; did you mean %.*s %.40s?", c->name, flag, (int)len,
+                         flag, flag + len);
     unsigned cost = flag[2] ? 3 : 0; /* every other letter is near to one letter */
     for (const struct cli_option *o = c->options ? c->options : none; o->names; o++)
         note_nearest(o->names, flag, &best, &len, &cost);

@@ -158,7 +158,7 @@ int cli_repl(kopi_model *model, const struct repl_options *o)
     if (kopi_cache_new(model, &r.cache, &e) != KOPI_OK) return cli_fail(&e);
     if (o->system_text) talk_add(&r.talk, "system", o->system_text, n_system);
     if (!kopi_model_has_chat_template(model))
-        kopi__log(KOPI_LOG_WARN, "the model has no chat template: each line is taken as it is");
+        kopi__log(KOPI_LOG_WARN, "%s: each line is taken as it is", cli_no_template());
     if (!cli_quiet) fprintf(stderr, "/help lists the commands, Ctrl-D ends the chat\n");
     lines_open();
     int code = loop(&r);

@@ -72,33 +72,43 @@ kopi_status kopi_config_print(const kopi_config *c, char **text, kopi_error *err
 static const char head[] =
     "# kopi configuration. `kopi config check` checks it, `kopi config print` shows every value and its origin.\n"
     "# Relative paths begin at this file's folder. ${VAR} and ${VAR:-default} stand for the environment.\n"
-    "# Take the # away from a line to set its key; the value shown is the default. KOPI_X is the environment variable\n"
-    "# that sets the same and counts more than this file.\n";
+    "# Take the # away from a line to set its key; what is shown is the default, or where it says so an example.\n"
+    "# KOPI_X is the environment variable that sets the same and counts more than this file.\n";
 
-/* The lines that are not comments: what a deployment has to say. */
-static const struct {
-    const char *path, *value;
-} lively[] = {{"version", "1"}, {"backend.name", "cpu-threaded"}, {"models[].path", "model.gguf"}};
+#define NO_SHA256 "0000000000000000000000000000000000000000000000000000000000000000"
 
-static const char *lively_value(const char *path)
+/* What is written instead of the default. The live lines are no comments: what a deployment has to say. */
+static const struct written { const char *path, *value; bool live; } all_written[] = {
+    {"version", "1", true},
+    {"backend.name", "cpu-threaded", true},
+    {"models[].path", "model.gguf", true},
+    {"plugin_dirs", "[/opt/acme/kopi]", false},
+    {"models[].aliases", "[other]", false},
+    {"backend.path", "/opt/acme/kopi-acme.so", false},
+    {"backend.sha256", NO_SHA256, false},
+    {"backend.options.*.*", "{cpu-threaded: {isa: auto}}", false},
+    {"models[].id", "name", false},
+    {"models[].sha256", NO_SHA256, false},
+    {"models[].speculation.draft_model", "small.gguf", false},
+};
+
+static struct written written(const kopi_config_key *key)
 {
-    for (size_t i = 0; i < sizeof lively / sizeof *lively; i++)
-        if (!strcmp(path, lively[i].path)) return lively[i].value;
-    return NULL;
+    for (size_t i = 0; i < sizeof all_written / sizeof *all_written; i++)
+        if (!strcmp(key->path, all_written[i].path)) return all_written[i];
+    return (struct written){key->path, key->default_value, false};
 }
 
 static void starter_line(struct kopi__yaml_writer *w, const kopi_config_key *key)
 {
     char path[KOPI__PATH_MAX], comment[400], wanted[200];
-    const char *live = lively_value(key->path), *star = strchr(key->path, '*');
-    const char *value = live                     ? live
-                        : star                   ? "{NAME: {KEY: VALUE}}"
-                        : kopi__key_is_list(key) ? "[]"
-                                                 : key->default_value;
+    const char *star = strchr(key->path, '*');
+    struct written v = written(key);
+    bool example = !v.live && !key->default_value;
     snprintf(path, sizeof path, "%.*s", (int)(star ? star - key->path - 1 : KOPI__PATH_MAX - 1), key->path);
-    snprintf(comment, sizeof comment, "%s (%s)%s%s", key->help, kopi__key_wanted(key, wanted, sizeof wanted),
-             key->env ? "; " : "", key->env ? key->env : "");
-    kopi__yaml_line(w, path, value ? value : "", comment, !live);
+    snprintf(comment, sizeof comment, "%s%s (%s)%s%s", example ? "example: " : "", key->help,
+             kopi__key_wanted(key, wanted, sizeof wanted), key->env ? "; " : "", key->env ? key->env : "");
+    kopi__yaml_line(w, path, v.value, comment, !v.live);
 }
 
 kopi_status kopi_config_starter(char **text, kopi_error *err)

@@ -34,7 +34,7 @@ static const kopi_config_key keys[] = {
      "refuse a backend that promises less"},
 
     {"models[].path", TEXT(PATH, NULL, NULL), "-m, --model", "FILE", "KOPI_MODEL",
-     "GGUF file, or the id or an alias of a configured model"},
+     "GGUF file; as --model also the id or an alias of a configured one"},
     {"models[].id", TEXT(STRING, NULL, NULL), NULL, NULL, NULL,
      "name for --model and for --model-draft; unset: the file's name without .gguf"},
     {"models[].sha256", TEXT(SHA256, NULL, NULL), NULL, NULL, NULL, "refuse a model file with another SHA-256"},
@@ -326,8 +326,7 @@ const char *kopi__key_wanted(const kopi_config_key *key, char *buf, size_t n)
     switch (key->type) {
     case KOPI_CONFIG_BOOL: snprintf(buf, n, "true or false"); break;
     case KOPI_CONFIG_INT:
-        if (key->imax == INT64_MAX) snprintf(buf, n, "a whole number from %lld up", (long long)key->imin);
-        else if (key->imin == key->imax) snprintf(buf, n, "%lld", (long long)key->imin);
+        if (key->imin == key->imax) snprintf(buf, n, "%lld", (long long)key->imin);
         else
             snprintf(buf, n, "a whole number from %lld to %lld%s%s", (long long)key->imin, (long long)key->imax, or,
                      words);

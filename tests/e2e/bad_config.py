@@ -75,6 +75,12 @@ ARGUMENTS = [
     (["logits", "-m", str(MODEL), "--ids", ",1", "-o", "out.npy"], 2, ["an id is missing beside a comma"]),
     (["help", "backends", "check", "foo"], 2, ["\"foo\""]),
     (["help", "run", "--json"], 2, ["\"--json\""]),
+    (["run", "-n8"], 2, ["did you mean -n 8?"]),
+    (["run", "-t0"], 2, ["did you mean -t 0?"]),
+    (["bench", "-p512,64"], 2, ["did you mean -p 512,64?"]),
+    (["run", "-s", "18446744073709551615"], 2, ["from -1 to 9223372036854775807"]),
+    (RUN + ["--system", "x", "--chat-template-file", "none"], 2, ["the chat template is turned off (template.source: none)"]),
+    (["perplexity", "-m", str(MODEL), "-f", str(MODEL), "-b", "cpu", "-c", "256"], 2, ["--ctx is 512", "raise --ctx-size, or give --ctx 256"]),
     (["run", "--thread", "2"], 2, ["--thread", "--threads"]),
     (["run", "-t", "many"], 2, ["-t", "many"]),
     (["run", "-p"], 2, ["-p", "needs a value"]),
@@ -176,6 +182,15 @@ with tempfile.TemporaryDirectory() as name:
     for name in "big", "other":
         done = command(KOPI, "run", "--config", config, "-m", name, "--set", "models[1].sampling.temperature=0", "--raw", "-p", "ab", "-n", "2")
         check(done.returncode == 0 and not done.stderr, f"-m {name} --set models[1]...", done.stderr.decode())
+
+    # the file of the user guide, as pasted, where its models are
+    guide = (SOURCE / "docs" / "user-guide.md").read_text().split("```yaml\n")[1].split("```")[0]
+    config.write_text(guide)
+    (folder / "models").mkdir()
+    for name in "models/model.gguf", "small.gguf":
+        shutil.copy(MODEL, folder / name)
+    done = command(KOPI, "config", "check", config, env={**os.environ, "KOPI_PLUGIN_PATH": PLUGINS})
+    check(done.returncode == 0 and b"is valid" in done.stdout, "the user guide's file is valid", done.stderr.decode())
 
     # a variable that nobody reads is named; what the file reads is
     config.write_text(f"backend: cpu\nplugin_dirs: [{PLUGINS}]\nmodel: ${{KOPI_HERE}}/{MODEL.name}\n")

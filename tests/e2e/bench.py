@@ -25,6 +25,7 @@ def check_records(what, records):
     check([tuple(int(r[k]) for k in ("n_prompt", "n_gen", "n_depth", "n_seq")) for r in records] == EXPECTED, f"{what}: the tests asked for")
     for r in records:
         check(KEYS <= set(r), f"{what}: keys", str(KEYS - set(r)))
+        check(r["model_filename"] == str(MODEL), f"{what}: model_filename is the file", r["model_filename"])
         tokens = int(r["n_prompt"]) + int(r["n_gen"]) * int(r["n_seq"])
         # the mean of speeds is not the speed of the mean, but of two runs never less
         check(float(r["avg_ts"]) >= 0.99 * tokens * 1e9 / float(r["avg_ns"]), f"{what}: avg_ts is tokens of all sequences", str(r))
