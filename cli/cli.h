@@ -93,6 +93,8 @@ int cli_print_json(const json_t *all, size_t flags);
 
 /* The whole of a file ("-": stdin), NUL-terminated, freed by free(). NULL after a message. */
 char *cli_read_file(const char *path, size_t *n);
+/* The same of -p (text) or -f (file), of stdin if both are NULL. */
+char *cli_read_prompt(const char *text, const char *file, size_t *n);
 
 /* The model file of --model, for commands that only read the file; NULL after a message. */
 const char *cli_model_path(void);

@@ -263,9 +263,12 @@ int cli_inspect(int n_args, char **args)
     if (n_args != 1) return cli_error(EXIT_USAGE, "kopi inspect takes one FILE");
     if (cli_exclude("--check", check_only, "--tensors", tensors)) return EXIT_USAGE;
     if (open_model(args[0], &g, &e) != KOPI_OK) return cli_fail(&e);
-    bool runs = verdict(g, &why) == KOPI_OK;
+    kopi_status s = verdict(g, &why);
+    bool runs = s == KOPI_OK;
     int code = 0;
-    if (json) {
+    if (s == KOPI_E_NOMEM) {
+        code = cli_fail(&why);
+    } else if (json) {
         code = check_only ? print_verdict(g, runs, &why) : print_json(g, runs, &why);
     } else {
         if (!check_only) print_all(g);

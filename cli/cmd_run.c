@@ -164,9 +164,7 @@ int cli_run(int n_args, char **args)
     bool chat = !prompt && !file && isatty(STDIN_FILENO);
     if (chat && json) return cli_error(EXIT_USAGE, "--json is for one answer; give it a prompt");
     if (!chat) {
-        text = prompt ? strdup(prompt) : cli_read_file(file ? file : "-", &len);
-        if (!text) return EXIT_RUN;
-        if (prompt) len = strlen(prompt);
+        if (!(text = cli_read_prompt(prompt, file, &len))) return EXIT_RUN;
         if (!len) {
             free(text);
             return cli_error(EXIT_USAGE, "the prompt is empty");

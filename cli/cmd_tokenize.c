@@ -60,9 +60,8 @@ static int encode(const struct kopi_tokenizer *t)
     kopi_error e;
     size_t len, n;
     int32_t *ids;
-    char *text = prompt ? strdup(prompt) : cli_read_file(file ? file : "-", &len);
+    char *text = cli_read_prompt(prompt, file, &len);
     if (!text) return EXIT_RUN;
-    if (prompt) len = strlen(prompt);
     unsigned flags = (no_special ? 0 : KOPI__TOK_ADD_SPECIAL) | (parse_special ? KOPI__TOK_PARSE_SPECIAL : 0);
     kopi_status s = kopi__tokenize(t, text, len, flags, &ids, &n, interrupted, NULL, &e);
     free(text);

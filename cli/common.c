@@ -140,6 +140,15 @@ char *cli_read_file(const char *path, size_t *n)
     return text;
 }
 
+char *cli_read_prompt(const char *text, const char *file, size_t *n)
+{
+    if (!text) return cli_read_file(file ? file : "-", n);
+    char *copy = strdup(text);
+    if (!copy) cli_error(EXIT_RUN, "out of memory");
+    *n = strlen(text);
+    return copy;
+}
+
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
 const char *cli_no_template(void)

@@ -23,8 +23,17 @@ static void hold_standard_descriptors(void)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0) return;
 }
 
+/* JSON is built in many small steps, and one that fails would leave something out. */
+static void *json_memory(size_t size)
+{
+    void *p = malloc(size);
+    if (!p && size) exit(cli_error(EXIT_RUN, "out of memory"));
+    return p;
+}
+
 int main(int argc, char **argv)
 {
+    json_set_alloc_funcs(json_memory, free);
     hold_standard_descriptors();
     setlocale(LC_ALL, ""); /* numbers are read and written without it; the terminal's character set counts */
     signal(SIGPIPE, SIG_IGN);

@@ -251,6 +251,7 @@ static int configure(const struct cli_command *c, const struct pending *pending,
     if (s == KOPI_OK && !uses_none) s = kopi_config_load_env(cli_config, &e);
     for (size_t i = 0; i < sets.n && s == KOPI_OK; i++) {
         char *key = strdup(sets.at[i]), *eq = key ? strchr(key, '=') : NULL;
+        if (!key) return cli_error(EXIT_RUN, "out of memory");
         if (!eq) {
             free(key);
             return cli_error(EXIT_USAGE, "--set %.80s: expected key=value", sets.at[i]);
@@ -265,7 +266,6 @@ static int configure(const struct cli_command *c, const struct pending *pending,
     for (int i = 0; i < n; i++) {
         if (s != KOPI_OK) break;
         s = kopi_config_flag(cli_config, pending[i].flag, pending[i].value, &e);
-        if (s != KOPI_OK) return cli_error(EXIT_USAGE, "%s", e.text);
     }
     if (s == KOPI_OK) s = kopi_config_check(cli_config, &e);
     return s == KOPI_OK ? 0 : cli_fail(&e);

@@ -66,6 +66,7 @@ static char *folder_of(const char *path)
     size_t n = slash ? (size_t)(slash - path) + (slash == path) : 0;
     if (path[0] == '/') return kopi__strndup(path, n);
     char *cwd = getcwd(NULL, 0);
+    if (!cwd && errno == ENOMEM) return NULL;
     char *dir = !cwd ? kopi__strndup(path, n) : n ? kopi__asprintf("%s/%.*s", cwd, (int)n, path) : kopi__strdup(cwd);
     free(cwd);
     return dir;
