@@ -73,6 +73,8 @@ int cli_load(kopi_engine **engine, kopi_model **model);
 const char *cli_no_template(void);
 /* Before cli_load: a context of as many positions, unless the user gave its size. */
 int cli_need_context(int64_t positions);
+/* After it: EXIT_USAGE and a message if the user's context is shorter. */
+int cli_check_context(const kopi_model *model, int64_t positions);
 void cli_unload(kopi_engine *engine, kopi_model *model);
 
 /* Ctrl-C: the first one cancels what runs (cli_interrupted becomes true), the second ends the process with 130. */

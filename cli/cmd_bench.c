@@ -211,11 +211,9 @@ static int run_test(struct bench *b, const struct bench_test *t, struct bench_re
 static int run_tests(kopi_model *m, const struct plan *p, struct bench_report *report)
 {
     struct bench b = {.m = m};
-    uint32_t vocab = kopi_model_vocab_size(m), ctx = kopi_model_max_context(m);
+    uint32_t vocab = kopi_model_vocab_size(m);
     size_t n_ids = (size_t)p->positions + MAX_SEQUENCES;
-    if (p->positions > ctx)
-        return cli_error(EXIT_USAGE, "a test needs %lld positions, the context has %u; raise --ctx-size",
-                         (long long)p->positions, ctx);
+    if (cli_check_context(m, p->positions)) return EXIT_USAGE;
     b.ids = kopi__calloc(n_ids, sizeof *b.ids);
     b.row = kopi__calloc(vocab, sizeof *b.row);
     int code = b.ids && b.row ? 0 : cli_error(EXIT_RUN, "out of memory");

@@ -105,10 +105,12 @@ int cli_profile(int n_args, char **args)
         return cli_error(EXIT_USAGE, "-o is \"%.40s\", allowed are md, json", format);
     if (!n_prompt && !n_gen) return cli_error(EXIT_USAGE, "there is nothing to measure: -p and -n are 0");
     int64_t need = depth + n_prompt + n_gen;
-    int code = cli_need_context(need < WARM_UP ? WARM_UP : need);
+    if (need < WARM_UP) need = WARM_UP;
+    int code = cli_need_context(need);
     if (!code) code = cli_load(&engine, &p.m);
     if (code) return code;
-    if (trace_path) code = profile_trace_open(&p.file, trace_path);
+    code = cli_check_context(p.m, need);
+    if (!code && trace_path) code = profile_trace_open(&p.file, trace_path);
     if (!code) code = run_all(&p);
     code = profile_trace_close(&p.file, code);
     kopi_cache_free(p.cache);

@@ -168,6 +168,14 @@ int cli_need_context(int64_t positions)
     return kopi_config_set(cli_config, "models[].context.size", text, &e) == KOPI_OK ? 0 : cli_fail(&e);
 }
 
+int cli_check_context(const kopi_model *model, int64_t positions)
+{
+    uint32_t ctx = kopi_model_max_context(model);
+    if (positions <= ctx) return 0;
+    return cli_error(EXIT_USAGE, "a test needs %lld positions, the context has %u; raise --ctx-size",
+                     (long long)positions, ctx);
+}
+
 int cli_load(kopi_engine **engine, kopi_model **model)
 {
     kopi_error e;

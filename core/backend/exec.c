@@ -53,7 +53,8 @@ static kopi_status assign(struct kopi_exec *x, kopi_error *err)
     kopi_status s = KOPI_OK;
     if (missing.len)
         s = kopi__fail(err, KOPI_E_BACKEND, "backend %s cannot run %s%s", x->main->plugin->desc.name, missing.data,
-                       !x->fallback ? "; backend.fallback: cpu would fill that in"
+                       !strcmp(x->main->plugin->desc.name, "cpu") ? ", and no other backend is asked"
+                       : !x->fallback ? "; backend.fallback: cpu may fill that in"
                        : !visible   ? ", and its memory is not visible to a fallback"
                                     : ", nor can the fallback");
     else if (filled.len)

@@ -259,7 +259,10 @@ static kopi_status load(struct loading *l)
     if (s == KOPI_OK) s = kopi__engine_check_determinism(m->engine, m->main, l->err);
     if (s == KOPI_OK) m->fallback = load_fallback(l, plugin);
     if (s == KOPI_OK) s = build(l);
-    if (s == KOPI_OK) s = kopi__exec_new(m->main, m->fallback, m->program, m->gguf, on_import, l, &m->exec, l->err);
+    if (s == KOPI_OK) {
+        s = kopi__exec_new(m->main, m->fallback, m->program, m->gguf, on_import, l, &m->exec, l->err);
+        if (s == KOPI_E_BACKEND) kopi__fail_prefix(l->err, m->path);
+    }
     if (s == KOPI_OK) s = kopi__kv_new(&m->program->p, m->exec, &m->kv, l->err);
     return s;
 }

@@ -105,7 +105,7 @@ done = kopi("profile", "-m", MODEL, "-b", "cpu", "-p", 8, "-n", 2)
 check(done.returncode == 0 and b"LINEAR" in done.stdout and b"| all " in done.stdout, "the table", done.stdout.decode())
 for what, args, code, words in [("no such form", ["-o", "xml"], 2, "md, json"), ("nothing to do", ["-p", "0", "-n", "0"], 2, "nothing"),
                                 ("full disk", ["--trace", "/dev/full"], 1, "/dev/full"), ("no folder", ["--trace", "/nowhere/t"], 1, "/nowhere/t"),
-                                ("too small", ["-c", "16"], 1, "context"),
+                                ("too small", ["-c", "16"], 2, "a test needs 32 positions, the context has 16"),
                                 ("no name", ["--trace", ""], 2, "empty"), ("the table's place", ["--trace", "-"], 2, "standard output")]:
     done = kopi("profile", "-m", MODEL, "-b", "cpu", "-p", "24", "-n", "2", *args)  # a later flag replaces an earlier one
     text = done.stderr.decode()
