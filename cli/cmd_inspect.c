@@ -178,6 +178,8 @@ static void print_text(const char *s, size_t n)
         unsigned char c = (unsigned char)s[i];
         if (c == '\\' || c == '\n' || c == '\t') printf("\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : c);
         else if (c < 0x20 || c == 0x7f) printf("\\x%02x", c);
+        else if (c == 0xc2 && i + 1 < shown && (unsigned char)s[i + 1] < 0xa0) /* U+0080 to U+009F */
+            printf("\\x%02x", (unsigned char)s[++i]);
         else putchar(c);
     }
     if (shown < n) printf("... (%zu bytes)", n);
@@ -185,13 +187,20 @@ static void print_text(const char *s, size_t n)
 
 static void print_value(const struct kopi_gguf_kv *kv)
 {
+    double f = 0;
+    char number[40];
     json_t *v = scalar(kv, 0);
     if (kv->type == KOPI_GGUF_ARRAY) {
         printf("%llu x %s", (unsigned long long)kv->n, kopi__gguf_type_name(kv->elem_type));
     } else if (json_is_string(v)) {
         print_text(json_string_value(v), json_string_length(v));
+    } else if (kv->type == KOPI_GGUF_F32 || kv->type == KOPI_GGUF_F64) {
+        kopi__gguf_get_f64(kv, 0, &f);
+        fputs(kv->type == KOPI_GGUF_F32 ? kopi__format_f32((float)f, number, sizeof number)
+                                        : kopi__format_f64(f, number, sizeof number),
+              stdout);
     } else {
-        char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        char *text = json_dumps(v, JSON_ENCODE_ANY);
         printf("%s", text ? text : "?");
         free(text);
     }

@@ -79,6 +79,7 @@ static const char *shortest(double v, int max_digits, bool single, char *buf, si
 {
     if (isnan(v)) return "nan";
     if (isinf(v)) return v < 0 ? "-inf" : "inf";
+    if (v == trunc(v) && fabs(v) < 1e15) return kopi__format_fixed(v, 0, buf, n);
     for (int p = 1; p <= max_digits; p++) {
         format(buf, n, "%.*g", p, v);
         double back = strtod_l(buf, NULL, c_locale());

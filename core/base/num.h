@@ -14,7 +14,8 @@ bool kopi__parse_f64(const char *s, double *out);
 /* "512", "8KiB", "2MiB", "1GiB", "8KB" (1000) ... */
 bool kopi__parse_size(const char *s, uint64_t *out);
 
-/* Shortest decimal that reads back as the same float / double; "nan", "inf", "-inf". buf of 40 bytes is enough. */
+/* Shortest decimal that reads back as the same float / double, whole numbers in full; "nan", "inf", "-inf". buf of 40
+ * bytes is enough. */
 const char *kopi__format_f64(double v, char *buf, size_t n);
 const char *kopi__format_f32(float v, char *buf, size_t n);
 /* Fixed notation with `digits` after the point; with an exponent and as many digits where buf is too short for that. */

@@ -312,12 +312,6 @@ static void list_words(const char *words, char *buf, size_t n)
     }
 }
 
-/* "100", not "1e+02". */
-static const char *bound(double v, char *buf, size_t n)
-{
-    return v == (double)(int)v ? kopi__format_fixed(v, 0, buf, n) : kopi__format_f64(v, buf, n);
-}
-
 const char *kopi__key_wanted(const kopi_config_key *key, char *buf, size_t n)
 {
     char words[120] = "", lo[40], hi[40];
@@ -332,7 +326,8 @@ const char *kopi__key_wanted(const kopi_config_key *key, char *buf, size_t n)
                      words);
         break;
     case KOPI_CONFIG_FLOAT:
-        snprintf(buf, n, "a number from %s to %s", bound(key->fmin, lo, sizeof lo), bound(key->fmax, hi, sizeof hi));
+        snprintf(buf, n, "a number from %s to %s", kopi__format_f64(key->fmin, lo, sizeof lo),
+                 kopi__format_f64(key->fmax, hi, sizeof hi));
         break;
     case KOPI_CONFIG_SIZE:
         snprintf(buf, n, "a size such as 512, 8KiB, 2MiB or 1GiB, from %lld to %lld bytes", (long long)key->imin,

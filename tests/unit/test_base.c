@@ -119,6 +119,8 @@ START_TEST(numbers)
     char b[64];
     ck_assert_str_eq(kopi__format_f32(0.1f, b, sizeof b), "0.1");
     ck_assert_str_eq(kopi__format_f64(0.1, b, sizeof b), "0.1");
+    ck_assert_str_eq(kopi__format_f64(10000, b, sizeof b), "10000");
+    ck_assert_str_eq(kopi__format_f64(1e20, b, sizeof b), "1e+20");
     ck_assert_str_eq(kopi__format_fixed(2.345678, 2, b, sizeof b), "2.35");
     ck_assert(kopi__parse_f64("0.0e-400", &d) && d == 0);
     ck_assert_str_eq(kopi__format_fixed(1.25e70, 4, b, sizeof b), "1.2500e+70");
