@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <kopi/kopi.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +21,8 @@ enum {
     EXIT_INTERRUPTED = 130
 };
 
-enum cli_kind { CLI_FLAG, CLI_STRING, CLI_INT, CLI_LIST };
+/* CLI_INPUT: a string, the name of a file that is read. */
+enum cli_kind { CLI_FLAG, CLI_STRING, CLI_INPUT, CLI_INT, CLI_LIST };
 struct cli_list { const char **at; size_t n; };
 
 /* An option of one command. `out` is bool *, const char **, int64_t * or struct cli_list * by kind. */
@@ -54,6 +56,9 @@ const struct cli_command *cli_command(const char *name, int argc, char **argv);
  * code after a message. */
 int cli_log_open(const char *path, int least);
 void cli_log_error(const char *text);
+struct stat;
+bool cli_log_is(const struct stat *of); /* whether the log goes to this file, by device and inode */
+int cli_log_close(void);                /* 0, or EXIT_RUN after a message: lines could not be written */
 /* Parses argv for a command into its options and the configuration. Positional arguments are moved to args. Returns 0
  * or an exit code after a message. */
 int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, int *n_args);
@@ -77,10 +82,13 @@ int cli_need_context(int64_t positions);
 int cli_check_context(const kopi_model *model, int64_t positions);
 void cli_unload(kopi_engine *engine, kopi_model *model);
 
-/* Ctrl-C: the first one cancels what runs (cli_interrupted becomes true), the second ends the process with 130. */
+/* Ctrl-C, SIGTERM and SIGHUP: the first one cancels what runs (cli_interrupted becomes true), the second ends the
+ * process with 130. */
 void cli_catch_interrupt(void);
 void cli_cancel_on_interrupt(kopi_model *model); /* NULL: none */
 bool cli_interrupted(void);
+bool cli_terminated(void);           /* by SIGTERM or SIGHUP: a chat ends, too */
+void cli_add_signals(sigset_t *set); /* the signals of above */
 bool cli_reset_interrupt(void); /* true if there was one; the next is the first again */
 
 /* A progress line on stderr; moves only on a terminal. Fits kopi_progress_fn; ctx is not used. */

@@ -11,7 +11,7 @@ static int64_t chunk = 64;
 
 const struct cli_option cli_logits_options[] = {
     {"--ids", "IDS", CLI_STRING, &ids_text, "token ids, separated by commas; taken as they are", 0, 0},
-    {"--ids-file", "FILE", CLI_STRING, &ids_file, "the same from a file; -: standard input", 0, 0},
+    {"--ids-file", "FILE", CLI_INPUT, &ids_file, "the same from a file; -: standard input", 0, 0},
     {"-o, --output", "FILE", CLI_STRING, &out_path, "the .npy file; - is standard output", 0, 0},
     {"--chunk", "N", CLI_INT, &chunk, "tokens per call of the model (64); 0: all at once", 0, INT32_MAX},
     {0},

@@ -12,7 +12,7 @@ static const char *file;
 static int64_t piece_len = 512;
 
 const struct cli_option cli_perplexity_options[] = {
-    {"-f, --file", "FILE", CLI_STRING, &file, "the text; - or without it: standard input", 0, 0},
+    {"-f, --file", "FILE", CLI_INPUT, &file, "the text; - or without it: standard input", 0, 0},
     {"--ctx", "N", CLI_INT, &piece_len, "tokens of one piece (512)", 8, 1 << 20},
     {0},
 };

@@ -17,7 +17,7 @@ static struct cli_list stop;
 const struct cli_option cli_run_options[] = {
     {"-p, --prompt", "TEXT", CLI_STRING, &prompt, "the prompt; without one: standard input, or a chat on a terminal", 0,
      0},
-    {"-f, --file", "FILE", CLI_STRING, &file, "the prompt, as bytes from a file; -: standard input", 0, 0},
+    {"-f, --file", "FILE", CLI_INPUT, &file, "the prompt, as bytes from a file; -: standard input", 0, 0},
     {"--system", "TEXT", CLI_STRING, &system_text, "system message", 0, 0},
     {"--raw", NULL, CLI_FLAG, &raw, "the prompt as it is, without the model's chat template", 0, 0},
     {"--stop", "TEXT", CLI_LIST, &stop, "end the answer before this text (several allowed)", 0, 0},

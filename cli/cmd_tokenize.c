@@ -12,7 +12,7 @@ static bool no_special, parse_special, json;
 
 const struct cli_option cli_tokenize_options[] = {
     {"-p, --prompt", "TEXT", CLI_STRING, &prompt, "the text", 0, 0},
-    {"-f, --file", "FILE", CLI_STRING, &file, "the text, as bytes from a file; - or neither: standard input", 0, 0},
+    {"-f, --file", "FILE", CLI_INPUT, &file, "the text, as bytes from a file; - or neither: standard input", 0, 0},
     {"--no-special", NULL, CLI_FLAG, &no_special, "add no BOS or EOS even if the model asks for it", 0, 0},
     {"--parse-special", NULL, CLI_FLAG, &parse_special, "text such as <|im_start|> becomes the control token", 0, 0},
     {"--json", NULL, CLI_FLAG, &json, "ids with their pieces", 0, 0},

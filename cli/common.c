@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "config/config.h"
+#include "outfile.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -41,23 +42,35 @@ int cli_fail(const kopi_error *err)
 
 /* ---- Ctrl-C ------------------------------------------------------------------------------------------------------ */
 
-static _Atomic int interrupts;
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_SIGNALS = sizeof signals / sizeof *signals };
+static _Atomic int interrupts, terminated;
 static _Atomic(kopi_model *) running;
 
 static void on_interrupt(int sig)
 {
-    (void)sig;
-    if (atomic_fetch_add(&interrupts, 1) > 0) _exit(EXIT_INTERRUPTED);
+    if (sig != SIGINT) atomic_store(&terminated, 1);
+    if (atomic_fetch_add(&interrupts, 1) > 0) {
+        outfile_abandon();
+        _exit(EXIT_INTERRUPTED);
+    }
     kopi_model *m = atomic_load(&running);
     if (m) kopi_model_cancel(m);
 }
 
 void cli_catch_interrupt(void)
 {
-    struct sigaction a = {.sa_handler = on_interrupt};
-    sigemptyset(&a.sa_mask);
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
+    struct sigaction a = {.sa_handler = on_interrupt}, old;
+    cli_add_signals(&a.sa_mask);
+    for (int i = 0; i < N_SIGNALS; i++) {
+        bool nohup = signals[i] == SIGHUP && !sigaction(SIGHUP, NULL, &old) && old.sa_handler == SIG_IGN;
+        if (!nohup) sigaction(signals[i], &a, NULL);
+    }
+}
+
+void cli_add_signals(sigset_t *set)
+{
+    for (int i = 0; i < N_SIGNALS; i++) sigaddset(set, signals[i]);
 }
 
 void cli_cancel_on_interrupt(kopi_model *model)
@@ -67,6 +80,7 @@ void cli_cancel_on_interrupt(kopi_model *model)
 }
 
 bool cli_interrupted(void) { return atomic_load(&interrupts) > 0; }
+bool cli_terminated(void) { return atomic_load(&terminated); }
 bool cli_reset_interrupt(void) { return atomic_exchange(&interrupts, 0) > 0; }
 
 /* ---- progress ---------------------------------------------------------------------------------------------------- */

@@ -1,9 +1,11 @@
 /* The log of this process: which lines, in which form, and where to. */
 #include "cli.h"
 
+#include "inputs.h"
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static const char *const names[] = {"error", "warn", "info", "debug"};
@@ -11,12 +13,19 @@ enum { N_NAMES = sizeof names / sizeof *names };
 
 static FILE *out;
 static kopi_log_fn write_line;
+static const char *file_name; /* NULL: stderr */
+static int first_errno;       /* of the first line that could not be written */
+
+static void note_failure(bool failed)
+{
+    if (failed && !first_errno) first_errno = errno;
+}
 
 static void write_text(void *ctx, int level, const char *text)
 {
     (void)ctx, (void)level;
     if (out == stderr) cli_progress_end();
-    fprintf(out, "kopi: %s\n", text);
+    note_failure(fprintf(out, "kopi: %s\n", text) < 0);
 }
 
 static void write_json(void *ctx, int level, const char *text)
@@ -29,7 +38,7 @@ static void write_json(void *ctx, int level, const char *text)
     json_t *message = json_string(text);
     json_t *line = json_pack("{s:s, s:s, s:o}", "time", at, "level", names[level], "message",
                              message ? message : json_string("(not UTF-8)"));
-    if (line && !json_dumpf(line, out, JSON_COMPACT)) putc('\n', out);
+    note_failure(line && (json_dumpf(line, out, JSON_COMPACT) || putc('\n', out) == EOF));
     json_decref(line);
 }
 
@@ -50,11 +59,30 @@ int cli_log_open(const char *path, int least)
         if (level && !strcmp(level, names[i])) n = i;
     if (least > n) n = least;
     if (cli_quiet) n = KOPI_LOG_ERROR;
+    int code = path ? cli_check_output(path) : 0;
+    if (code) return code;
     FILE *file = path ? fopen(path, "ae") : stderr;
     if (!file) return cli_error(EXIT_RUN, "--log-file %s: %s", path, strerror(errno));
     if (path) setvbuf(file, NULL, _IOLBF, 0);
+    file_name = path;
     out = file;
     write_line = format && !strcmp(format, "jsonl") ? write_json : write_text;
     kopi_log_set(n, write_line, NULL);
     return 0;
+}
+
+bool cli_log_is(const struct stat *of)
+{
+    struct stat st;
+    return file_name && !fstat(fileno(out), &st) && st.st_dev == of->st_dev && st.st_ino == of->st_ino;
+}
+
+int cli_log_close(void)
+{
+    FILE *file = out;
+    if (!file_name) return 0;
+    out = stderr;
+    kopi_log_set(KOPI_LOG_ERROR, write_text, NULL);
+    note_failure(fclose(file) != 0);
+    return first_errno ? cli_error(EXIT_RUN, "--log-file %s: %s", file_name, strerror(first_errno)) : 0;
 }

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include "gguf/gguf.h"
+#include "outfile.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
@@ -37,7 +38,8 @@ int main(int argc, char **argv)
     hold_standard_descriptors();
     setlocale(LC_ALL, ""); /* numbers are read and written without it; the terminal's character set counts */
     signal(SIGPIPE, SIG_IGN);
-    kopi__gguf_guard_sigbus();
+    signal(SIGXFSZ, SIG_IGN); /* a write past the limit of file sizes fails with EFBIG */
+    kopi__gguf_guard_sigbus(outfile_abandon);
     cli_catch_interrupt();
     const char *name = argc > 1 ? argv[1] : "help";
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
@@ -60,9 +62,9 @@ int main(int argc, char **argv)
     int code = cli_parse(c, argc - 2, argv + 2, args, &n_args);
     if (!code) code = c->run(n_args, args);
     if (code == -1) code = 0; /* --help was printed */
-    int out = cli_finish_output();
+    int out = cli_finish_output(), log = cli_log_close();
     if (code == EXIT_RUN && cli_interrupted()) code = EXIT_INTERRUPTED; /* opening or reading a pipe */
     free(args);
     kopi_config_free(cli_config);
-    return code ? code : out;
+    return code ? code : out ? out : log;
 }

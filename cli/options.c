@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "config/nearest.h"
+#include "inputs.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,6 +183,7 @@ static int store(const struct cli_option *o, const char *flag, const char *value
     switch (o->kind) {
     case CLI_FLAG: *(bool *)o->out = true; return 0;
     case CLI_STRING:
+    case CLI_INPUT:
         if (again(o->out)) return cli_error(EXIT_USAGE, "%s is given twice", o->names);
         *(const char **)o->out = value;
         return 0;
@@ -316,6 +318,7 @@ int cli_parse(const struct cli_command *c, int argc, char **argv, char **args, i
     if (!code && *n_args && !c->args) code = unwanted(c, args[0]);
     if (!code) code = take_config(c, args, *n_args);
     if (!code) code = configure(c, pending, n_pending);
+    cli_set_inputs(c, config_file, *n_args, args);
     if (!code) code = cli_log_open(log_file, verbose ? KOPI_LOG_INFO : KOPI_LOG_ERROR);
     free(pending);
     return code;

@@ -94,8 +94,8 @@ void kopi__gguf_drop(const struct kopi_gguf *g, const struct kopi_gguf_tensor *t
 void kopi__gguf_willneed(const struct kopi_gguf *g);
 
 /* Installs a SIGBUS handler that turns "the file was truncated or lost while mapped" into one line on stderr and exit
- * code 4; other SIGBUS keep their default action. For programs (the kopi command), never called by the library itself.
- */
-void kopi__gguf_guard_sigbus(void);
+ * code 4, after before_exit (async-signal-safe; NULL: nothing); other SIGBUS keep their default action. For programs
+ * (the kopi command), never called by the library itself. */
+void kopi__gguf_guard_sigbus(void (*before_exit)(void));
 
 #endif

@@ -22,6 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kopi_gguf_guard *_Atomic all;
 static struct kopi_gguf_guard *unused;
 static struct sigaction previous;
+static void (*clean_up)(void);
 
 static struct kopi_gguf_guard *take(void)
 {
@@ -83,16 +84,18 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
             uintptr_t begin = atomic_load(&g->begin);
             if (!begin || at < begin || at >= g->end) continue;
             report(g->path);
+            if (clean_up) clean_up();
             _exit(EXIT_MODEL);
         }
     sigaction(SIGBUS, &previous, NULL); /* a fault happens again on return, with the action it had before */
     if (info->si_code <= 0) raise(sig);
 }
 
-void kopi__gguf_guard_sigbus(void)
+void kopi__gguf_guard_sigbus(void (*before_exit)(void))
 {
     static atomic_flag installed = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&installed)) return;
+    clean_up = before_exit;
     struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, &previous);

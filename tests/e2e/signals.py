@@ -61,10 +61,13 @@ def interrupt_prefill(folder):
     out = folder / "prefill.npy"
     ids = folder / "ids.txt"
     ids.write_text(",".join([test_ids(2000)]))
-    process = start("logits", "-m", MODEL, "-b", "cpu", "-c", 2000, "--chunk", 1, "--ids-file", ids, "-o", out, stdout=subprocess.PIPE)
-    check(wait_until(lambda: list(folder.glob(".kopi-*.tmp"))), "the prompt has begun")
-    interrupt("Ctrl-C in a prompt", process)
-    check(not out.exists() and not list(folder.glob(".kopi-*.tmp")), "no part of a file is left")
+    for number, times in (signal.SIGINT, 1), (signal.SIGINT, 2), (signal.SIGTERM, 1), (signal.SIGHUP, 1), (signal.SIGHUP, 2):
+        process = start("logits", "-m", MODEL, "-b", "cpu", "-c", 2000, "--chunk", 1, "--ids-file", ids, "-o", out, stdout=subprocess.PIPE,
+                        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+        check(wait_until(lambda: list(folder.glob(".kopi-*.tmp"))), "the prompt has begun")
+        what = f"{times} x {number.name} in a prompt"
+        interrupt(what, process, times, number)
+        check(not out.exists() and not list(folder.glob(".kopi-*.tmp")), f"{what}: no part of a file is left")
 
 
 def interrupt_answer():
@@ -80,6 +83,16 @@ def terminate_answer():
     process = start("run", "-m", MODEL, "-b", "cpu", "--raw", "-p", "abc", "-n", "100000", "--ignore-eos", "-c", "100000", stdout=subprocess.PIPE)
     process.stdout.read1(1)
     interrupt("SIGTERM in an answer", process, number=signal.SIGTERM)
+
+
+def no_hangup():
+    """Under nohup."""
+    process = start("run", "-m", MODEL, "-b", "cpu", "--raw", "-p", "abc", "-n", "2000", "--ignore-eos", "-c", "4000", stdout=subprocess.PIPE,
+                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    process.stdout.read1(1)
+    process.send_signal(signal.SIGHUP)
+    process.communicate()
+    check(process.returncode == 0, "an ignored SIGHUP stays ignored", f"exit {process.returncode}")
 
 
 def closed_pipe():
@@ -146,6 +159,7 @@ with tempfile.TemporaryDirectory() as name:
     interrupt_prefill(folder)
     interrupt_answer()
     terminate_answer()
+    no_hangup()
     closed_pipe()
     full_disk()
     closed_descriptors()

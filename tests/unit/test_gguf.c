@@ -397,7 +397,7 @@ END_TEST
 /* Opens the file, cuts it and reads what is gone. */
 static void read_lost(const char *path, bool guard)
 {
-    if (guard) kopi__gguf_guard_sigbus();
+    if (guard) kopi__gguf_guard_sigbus(NULL);
     struct kopi_gguf *g = open_ok(path, 0);
     const struct kopi_gguf_tensor *t = kopi__gguf_tensor(g, "big");
     if (truncate(path, 4096)) _exit(10);
@@ -444,8 +444,8 @@ END_TEST
 START_TEST(other_sigbus)
 {
     signal(SIGBUS, SIG_DFL); /* a sanitizer has its own */
-    kopi__gguf_guard_sigbus();
-    kopi__gguf_guard_sigbus();
+    kopi__gguf_guard_sigbus(NULL);
+    kopi__gguf_guard_sigbus(NULL);
     write_tensors(in_dir("t.gguf"));
     kopi__gguf_close(open_ok(in_dir("t.gguf"), 0));
     kill(getpid(), SIGBUS);
