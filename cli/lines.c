@@ -1,5 +1,6 @@
 #include "lines.h"
 
+#include "base/log.h"
 #include "cli.h"
 #include <errno.h>
 #include <locale.h>
@@ -14,14 +15,19 @@
 
 static sigset_t unblocked; /* the mask outside lines_read */
 
-/* While a line is read SIGINT comes only where this waits for input: else one that comes just before a read() would be
- * lost in it. false: interrupted. */
+static void pass_signal(void);
+
+/* While a line is read signals come only where this waits for input: else one that comes just before a read() would be
+ * lost in it. false and EINTR: interrupted. */
 static bool wait_input(void)
 {
     struct pollfd in = {STDIN_FILENO, POLLIN, 0};
-    int n;
-    while ((n = ppoll(&in, 1, NULL, &unblocked)) < 0 && errno == EINTR && !cli_interrupted()) continue;
-    return n >= 0;
+    errno = EINTR;
+    while (errno == EINTR && !cli_interrupted()) {
+        if (ppoll(&in, 1, NULL, &unblocked) >= 0) return true;
+        pass_signal();
+    }
+    return false;
 }
 
 #ifdef HAVE_LIBEDIT
@@ -35,6 +41,63 @@ static EditLine *editor;
 static History *history_list;
 static const char *prompt_text = "";
 static char *history_path;
+
+/* ---- signals at the prompt --------------------------------------------------------------------------------------- */
+
+/* Signals that end, stop or continue kopi: the editor's terminal must not be left to others. */
+static const int held[] = {SIGQUIT, SIGTSTP, SIGCONT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU};
+enum { N_HELD = sizeof held / sizeof *held };
+static struct sigaction before[N_HELD];
+static volatile sig_atomic_t came; /* one of them; 0: none */
+
+static void on_signal(int sig) { came = sig; }
+
+static void hold_signals(void)
+{
+    const struct sigaction mine = {.sa_handler = on_signal};
+    for (int i = 0; i < N_HELD; i++) {
+        sigaction(held[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN || held[i] == SIGCONT) sigaction(held[i], &mine, NULL);
+    }
+}
+
+static void release_signals(void)
+{
+    for (int i = 0; i < N_HELD; i++) sigaction(held[i], &before[i], NULL);
+}
+
+/* Lets a signal that came do what it does by default. */
+static void take_default(int sig)
+{
+    const struct sigaction dfl = {.sa_handler = SIG_DFL};
+    struct sigaction mine;
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, sig);
+    sigaction(sig, &dfl, &mine);
+    raise(sig);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+    pthread_sigmask(SIG_BLOCK, &one, NULL);
+    sigaction(sig, &mine, NULL);
+}
+
+/* The signal that ended a wait, with the terminal as it was before the editor. What was stopped goes on with SIGCONT,
+ * which shows the line again: others wrote to the terminal. */
+static void pass_signal(void)
+{
+    int sig = came, e = errno;
+    came = 0;
+    if (sig) el_set(editor, EL_PREP_TERM, 0);
+    if (sig && sig != SIGCONT) take_default(sig);
+    if (sig) el_set(editor, EL_PREP_TERM, 1);
+    if (sig == SIGCONT) {
+        putchar('\r');
+        el_set(editor, EL_REFRESH);
+    }
+    errno = e;
+}
+
+/* ---- editing ----------------------------------------------------------------------------------------------------- */
 
 static char *prompt(EditLine *el)
 {
@@ -87,6 +150,19 @@ static char *find_history(void)
     return NULL;
 }
 
+/* What is there and can't be read is not ours, and isn't written either. */
+static void load_history(void)
+{
+    HistEvent ev;
+    struct stat st;
+    history_path = find_history();
+    if (!history_path || history(history_list, &ev, H_LOAD, history_path) >= 0) return;
+    if (stat(history_path, &st) || !st.st_size) return;
+    kopi__log(KOPI_LOG_WARN, "%s: is no history of libedit, so none is kept", history_path);
+    free(history_path);
+    history_path = NULL;
+}
+
 void lines_open(void)
 {
     HistEvent ev;
@@ -107,8 +183,7 @@ void lines_open(void)
     el_set(editor, EL_GETCFN, get_char);
     el_set(editor, EL_HIST, history, history_list);
     el_source(editor, NULL); /* the user's ~/.editrc */
-    history_path = find_history();
-    if (history_path) history(history_list, &ev, H_LOAD, history_path);
+    load_history();
 }
 
 void lines_close(void)
@@ -128,12 +203,14 @@ static enum lines_status read_edited(const char *text, char **line)
     HistEvent ev;
     int n;
     prompt_text = text;
+    hold_signals();
     errno = 0;
     /* Before the prompt: a Ctrl-D typed on sight of it is a key, not the end of a cooked line. */
     el_set(editor, EL_PREP_TERM, 1);
     const char *got = el_gets(editor, &n);
+    bool interrupted = n < 0 && errno == EINTR;
+    release_signals();
     if (!got || n <= 0) {
-        bool interrupted = n < 0 && errno == EINTR;
         el_reset(editor);
         if (interrupted) putchar('\n');
         return interrupted ? LINES_INTERRUPTED : LINES_END;
@@ -145,6 +222,9 @@ static enum lines_status read_edited(const char *text, char **line)
 }
 #else
 static void *const editor;
+static const int held[] = {SIGCONT}; /* a line without editing needs nothing of it */
+enum { N_HELD = 1 };
+static void pass_signal(void) {}
 void lines_open(void) {}
 void lines_close(void) {}
 static enum lines_status read_edited(const char *text, char **line)
@@ -178,11 +258,11 @@ static enum lines_status read_plain(const char *text, char **line)
 
 enum lines_status lines_read(const char *text, char **line)
 {
-    sigset_t interrupt;
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &interrupt, &unblocked);
-    sigdelset(&unblocked, SIGINT);
+    sigset_t signals;
+    sigemptyset(&signals);
+    cli_add_signals(&signals);
+    for (int i = 0; i < N_HELD && editor; i++) sigaddset(&signals, held[i]);
+    pthread_sigmask(SIG_BLOCK, &signals, &unblocked);
     enum lines_status s = (editor ? read_edited : read_plain)(text, line);
     pthread_sigmask(SIG_SETMASK, &unblocked, NULL);
     return s;

@@ -37,7 +37,7 @@ static void count(struct repl *r, const kopi_result *result)
 
 static const char make_room[] = ", or make room: /clear forgets the talk, /undo the last answer";
 
-static void generate(struct repl *r, const int32_t *ids, size_t n)
+static bool generate(struct repl *r, const int32_t *ids, size_t n)
 {
     kopi_error e;
     kopi_result result;
@@ -49,36 +49,38 @@ static void generate(struct repl *r, const int32_t *ids, size_t n)
     kopi_status s = kopi_generate(r->model, r->cache, &q, &result, &e);
     cli_progress_end();
     cli_write("\n", 1);
+    bool good = s == KOPI_OK, any = result.text_len || (good && result.finish != KOPI_FINISH_CANCELLED);
     if (s == KOPI_E_RANGE) cli_error(EXIT_RUN, "%s%s", e.text, make_room);
-    else if (s != KOPI_OK) cli_fail(&e);
-    if (result.text && result.text_len)
-        talk_add(&r->talk, "assistant", result.text, result.text_len);
-    else
-        talk_cut(&r->talk, r->talk.n - 1);
+    else if (!good) cli_fail(&e);
+    if (any && !talk_add(&r->talk, "assistant", result.text ? result.text : "", result.text_len)) good = false;
     if (s == KOPI_OK) {
         cli_note_full(r->model, &result, q.n_predict, make_room);
         count(r, &result);
     }
     kopi_result_clear(&result);
+    return good && any;
 }
 
-void repl_answer(struct repl *r)
+bool repl_answer(struct repl *r)
 {
     kopi_error e;
     int32_t *ids;
     size_t n;
     if (encode(r, &ids, &n, &e) != KOPI_OK) {
         cli_fail(&e);
-        talk_cut(&r->talk, r->talk.n - 1);
-        return;
+        return false;
     }
-    generate(r, ids, n);
+    bool good = generate(r, ids, n);
     kopi_free(ids);
+    return good;
 }
 
 void repl_ask(struct repl *r, const char *text)
 {
-    if (talk_add(&r->talk, "user", text, strlen(text))) repl_answer(r);
+    if (!talk_add(&r->talk, "user", text, strlen(text)) || repl_answer(r)) return;
+    if (!talk_ends_with(&r->talk, "user")) return;
+    talk_cut(&r->talk, r->talk.n - 1);
+    kopi__log(KOPI_LOG_WARN, "no answer came, so the message is taken back");
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -140,6 +142,7 @@ static int loop(struct repl *r)
         else if (line && *line)
             repl_ask(r, line);
         free(line);
+        if (cli_terminated()) return EXIT_INTERRUPTED;
         bool stopped = cli_reset_interrupt();
         if (stopped) kopi_model_uncancel(r->model);
         interrupted = s == LINES_INTERRUPTED ? interrupted + 1 : stopped;

@@ -10,7 +10,8 @@ struct repl_options {
     bool raw, timings, ignore_eos, special;
 };
 
-/* Reads lines until Ctrl-D or /exit; Ctrl-C stops an answer and keeps it, or drops a line. Returns an exit code. */
+/* Reads lines until Ctrl-D, /exit or SIGTERM; Ctrl-C stops an answer and keeps it, or drops a line. Returns an exit
+ * code. */
 int cli_repl(kopi_model *model, const struct repl_options *o);
 void cli_show_timings(const kopi_result *r);
 /* Logs that an answer of at most n_predict tokens ended because the context is full, if it did; remedy: what helps
@@ -29,9 +30,10 @@ struct repl {
     bool end;
 };
 
-/* Asks for an answer to what the talk ends with, and adds it. On failure the last message goes. */
-void repl_answer(struct repl *r);
-void repl_ask(struct repl *r, const char *text); /* adds the message, then answers */
+/* Asks for an answer to what the talk ends with, and adds it. False if none came, and if it failed; what came until
+ * then is added. */
+bool repl_answer(struct repl *r);
+void repl_ask(struct repl *r, const char *text); /* adds the message, then answers; with no answer it goes */
 void repl_command(struct repl *r, const char *line); /* "/name argument" */
 
 #endif

@@ -1,6 +1,7 @@
 /* The commands of a chat. */
 #include "repl.h"
 
+#include "base/log.h"
 #include "base/utf8.h"
 #include "config/config.h"
 #include "run/model.h"
@@ -23,12 +24,19 @@ static void cmd_clear(struct repl *r, const char *arg)
 }
 static void cmd_regen(struct repl *r, const char *arg)
 {
+    kopi_message old = talk_take(&r->talk, "assistant");
+    size_t n = r->talk.n;
+    bool asked = talk_ends_with(&r->talk, "user");
     (void)arg;
-    if (talk_ends_with(&r->talk, "assistant")) talk_cut(&r->talk, r->talk.n - 1);
-    if (talk_ends_with(&r->talk, "user"))
-        repl_answer(r);
-    else
-        cli_error(EXIT_USAGE, "there is no message to answer yet");
+    if (!asked) cli_error(EXIT_USAGE, "there is no message to answer yet");
+    if (asked && repl_answer(r)) {
+        talk_drop(old);
+        return;
+    }
+    if (!old.content) return;
+    if (r->talk.n > n) talk_cut(&r->talk, n);
+    talk_give(&r->talk, old);
+    if (asked) kopi__log(KOPI_LOG_WARN, "no new answer came, so the old one stays");
 }
 static void cmd_undo(struct repl *r, const char *arg)
 {

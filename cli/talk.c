@@ -49,6 +49,14 @@ bool talk_ends_with(const struct talk *t, const char *role)
     return t->n && !strcmp(t->messages[t->n - 1].role, role);
 }
 
+kopi_message talk_take(struct talk *t, const char *role)
+{
+    return talk_ends_with(t, role) ? t->messages[--t->n] : (kopi_message){0};
+}
+
+void talk_give(struct talk *t, kopi_message m) { t->messages[t->n++] = m; }
+void talk_drop(kopi_message m) { free((char *)(uintptr_t)m.content); }
+
 int talk_save(const struct talk *t, const char *path)
 {
     struct outfile out;

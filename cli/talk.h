@@ -15,6 +15,12 @@ bool talk_add(struct talk *t, const char *role, const char *content, size_t n);
 void talk_cut(struct talk *t, size_t n); /* keeps the first n */
 bool talk_ends_with(const struct talk *t, const char *role);
 
+/* The last message, taken out, if it is of this role; else one without content. It can be given back once the talk has
+ * the same length again; or it is dropped. */
+kopi_message talk_take(struct talk *t, const char *role);
+void talk_give(struct talk *t, kopi_message m);
+void talk_drop(kopi_message m);
+
 /* A JSON array of {"role": ..., "content": ...}, as in the messages of the OpenAI API. 0 or an exit code after a
  * message; a file that can't be read leaves the talk as it is. */
 int talk_save(const struct talk *t, const char *path);

@@ -8,6 +8,7 @@ import signal
 import struct
 import sys
 import tempfile
+import termios
 import time
 from pathlib import Path
 
@@ -23,7 +24,7 @@ PATIENCE = 60 if SANITIZED else 20  # seconds to wait for an output
 class Chat:
     """kopi run on a terminal of its own; everything that it printed, without terminal codes, is in `text`."""
 
-    def __init__(self, home, *args, output=None, model=MODEL):
+    def __init__(self, home, *args, output=None, model=MODEL, shell='exec "$@"'):
         self.text = "\n"
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
@@ -31,7 +32,8 @@ class Chat:
             os.environ.pop("VISUAL", None)
             if output:
                 os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
-            os.execv(KOPI, [KOPI, "run", "--plugin-dir", PLUGINS, "-b", "cpu", "-m", str(model), "-n", "6", "--temp", "0", *args])
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            os.execv("/bin/sh", ["sh", "-c", shell, "sh", KOPI, "run", "--plugin-dir", PLUGINS, "-b", "cpu", "-m", str(model), "-n", "6", "--temp", "0", *args])
 
     def read(self, seconds=0.05):
         if select.select([self.terminal], [], [], seconds)[0]:
@@ -61,7 +63,8 @@ class Chat:
             self.wait(expect, what or text)
         self.wait(PROMPT, f"prompt after {text!r}")
 
-    def end(self, what, code):
+    def end(self, what, code, modes=None):
+        """It ends with this status; modes: those that the terminal has then."""
         end = time.monotonic() + PATIENCE
         while self.read() and time.monotonic() < end:
             pass
@@ -70,8 +73,10 @@ class Chat:
                 os.kill(self.pid, signal.SIGKILL)
             time.sleep(0.01)
         status = os.waitstatus_to_exitcode(done[1])
+        after = termios.tcgetattr(self.terminal)[:4]
         os.close(self.terminal)
         check(status == code, what, f"exit {status}: {self.text[-300:]!r}")
+        check(modes in (None, after), f"{what}: the terminal is as before", f"{modes} {after}")
 
 
 def start(home, *args, **more):
@@ -191,13 +196,14 @@ def check_output(home):
     check(len(text) > 1 and text.endswith("\n") and not text.startswith("> ") and PROMPT not in text, "the file has the answer alone", repr(text))
 
 
-def stop_answer(chat):
+def stop_answer(chat, number=signal.SIGINT, then=PROMPT):
     chat.type("talk on\n")
     end = time.monotonic() + PATIENCE
     while len(chat.text) < chat.seen + 60 and time.monotonic() < end and chat.read():
         pass
-    os.kill(chat.pid, signal.SIGINT)
-    chat.wait(PROMPT, "Ctrl-C stops an answer")
+    os.kill(chat.pid, number)
+    if then:
+        chat.wait(then, "Ctrl-C stops an answer")
 
 
 def check_keys(home):
@@ -239,11 +245,102 @@ def check_history(home):
     chat.wait("/show x", "arrow up gives the last line")
     chat.type("\n\x04")
     chat.end("Ctrl-D", 0)
+    for words in "my notes\n", "\n":
+        history.write_text(words)
+        chat = start(home)
+        check("is no history" in chat.text, "a history that isn't one is named", chat.text)
+        chat.line("/show x")
+        chat.type("\x04")
+        chat.end("Ctrl-D", 0)
+        check(history.read_text() == words, "and left alone", history.read_text())
+    history.write_text("")
+    chat = start(home)
+    chat.line("/show y")
+    chat.type("\x04")
+    chat.end("Ctrl-D", 0)
+    check("y" in history.read_text(), "an empty one is used", history.read_text())
     history.unlink()
     os.mkfifo(history)
     chat = start(home)
     chat.type("\x04")
     chat.end("a history that is a pipe is not waited for", 0)
+
+
+def modes(chat):
+    return termios.tcgetattr(chat.terminal)[:4]
+
+
+def check_signals(home):
+    """SIGTERM and SIGHUP end a chat, at the prompt and in an answer, with history and terminal in order; others leave the terminal so."""
+    edited = "-DHAVE_LIBEDIT" in (BUILD / "Makefile").read_text()
+    history = Path(home) / "new" / "state" / "kopi" / "history"
+    master, slave = pty.openpty()
+    cooked = termios.tcgetattr(slave)[:4]
+    os.close(master), os.close(slave)
+    for number in signal.SIGTERM, signal.SIGHUP:
+        chat = start(home)
+        check(not edited or modes(chat) != cooked, "the editor has the terminal")
+        chat.line(f"/show {number.name}")
+        os.kill(chat.pid, number)
+        chat.end(f"{number.name} at the prompt", 130, cooked)
+        check(not edited or f"/show\\040{number.name}" in history.read_text(), "the history is kept")
+        chat = start(home, "-n", "100000", "--ignore-eos", "-c", "4096")
+        stop_answer(chat, number, None)
+        chat.end(f"{number.name} in an answer", 130, cooked)
+    if not edited:
+        return
+    chat = start(home)
+    os.kill(chat.pid, signal.SIGQUIT)
+    chat.end("SIGQUIT at the prompt", -signal.SIGQUIT, cooked)
+    chat = start(home, shell='set -m; "$@"; stty -a; echo stopped; fg')
+    chat.type("half")
+    chat.wait("half", "what is typed is shown")
+    kopi = int(Path(f"/proc/{chat.pid}/task/{chat.pid}/children").read_text())
+    os.kill(kopi, signal.SIGTSTP)
+    if chat.wait("stopped", "SIGTSTP stops the chat"):
+        check(" icanon" in chat.text and " echo " in chat.text, "with a usable terminal", chat.text[-1500:])
+    chat.wait("half", "and shows the line again when it goes on")
+    chat.line(" way")
+    chat.line(f"/save {home}/half.json", "messages in")
+    check(json.loads(Path(home, "half.json").read_text())[0]["content"] == "half way", "which goes on")
+    chat.type("\x04")
+    chat.end("Ctrl-D", 0)
+
+
+def check_old_answers(home):
+    """An answer that fails, or is stopped before it began, costs no older one."""
+    saved, editor = Path(home) / "old.json", Path(home) / "editor"
+    words = editor.read_text()
+    editor.write_text("#!/bin/sh\nprintf 'two %.0s' $(seq 3000) >\"$1\"\n")
+    talk = [{"role": "user", "content": "one " * 3000}, {"role": "assistant", "content": "kept"}]
+    saved.write_text(json.dumps(talk))
+    chat = start(home, "-c", "16384", "--batch-size", "1")
+    chat.line(f"/load {saved}", "2 messages from")
+    chat.type("/regen\n")
+    chat.wait("prefill", "/regen reads the talk")
+    os.kill(chat.pid, signal.SIGINT)
+    chat.wait("the old one stays", "an interrupted /regen says so")
+    chat.line("/show", "messages    2", "and keeps question and answer")
+    chat.type("/edit\n")
+    chat.wait("prefill", "a question reads the talk")
+    os.kill(chat.pid, signal.SIGINT)
+    chat.wait("the message is taken back", "an interrupted question says so")
+    editor.write_text(words)
+    saved.unlink()
+    chat.line(f"/save {saved}", "2 messages in")
+    check(json.loads(saved.read_text()) == talk, "the talk is as it was", saved.read_text()[-200:])
+    chat.type("/exit\n")
+    chat.end("/exit", 0)
+    chat = start(home, "-c", "512", "--set", "models[].context.overflow=error")
+    chat.line(f"/load {saved}", "2 messages from")
+    chat.line("/regen", "the old one stays", "a /regen that fails says so")
+    chat.line("/show", "messages    2", "and keeps question and answer")
+    saved.write_text(json.dumps(talk[1:]))
+    chat.line(f"/load {saved}", "1 messages from")
+    chat.line("/regen", "no message", "/regen of an answer to nothing")
+    chat.line("/show", "messages    1", "keeps it")
+    chat.type("/exit\n")
+    chat.end("/exit", 0)
 
 
 with tempfile.TemporaryDirectory() as home:
@@ -257,5 +354,7 @@ with tempfile.TemporaryDirectory() as home:
     check_full(home)
     check_output(home)
     check_keys(home)
+    check_signals(home)
+    check_old_answers(home)
     check_history(home)
 finish()
