@@ -136,6 +136,13 @@ const struct kopi_gguf_tensor *kopi__gguf_tensor_at(const struct kopi_gguf *g, u
     return &g->entries[i].tensor;
 }
 
+kopi_status kopi__gguf_check_unchanged(const struct kopi_gguf *g, kopi_error *err)
+{
+    kopi_status st = KOPI_OK;
+    for (uint32_t i = 0; i < g->n_parts && st == KOPI_OK; i++) st = kopi__gguf_part_check(&g->parts[i], err);
+    return st;
+}
+
 /* ---- advice to the kernel ---------------------------------------------------------------------------------------- */
 
 void kopi__gguf_drop(const struct kopi_gguf *g, const struct kopi_gguf_tensor *t, const void *begin, uint64_t size)

@@ -90,6 +90,9 @@ const char *kopi__gguf_type_name(uint32_t type); /* "u32", ...; "?" if unknown *
 
 /* Tells the kernel that these bytes of a tensor will not be read again (page-rounded inwards). */
 void kopi__gguf_drop(const struct kopi_gguf *g, const struct kopi_gguf_tensor *t, const void *begin, uint64_t size);
+/* KOPI_E_IO naming the file if one that is mapped was written to (by size and time) since it was opened: what was
+ * computed since then may be wrong. A file that was renamed or removed is as it was. One system call per part. */
+kopi_status kopi__gguf_check_unchanged(const struct kopi_gguf *g, kopi_error *err);
 /* Read ahead of the whole file, asynchronously. */
 void kopi__gguf_willneed(const struct kopi_gguf *g);
 

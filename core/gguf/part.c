@@ -99,7 +99,7 @@ kopi_status kopi__gguf_part_lend(struct kopi_gguf_part *part, const void *data, 
     return size ? KOPI_OK : kopi__fail(err, KOPI_E_MODEL, "%s: is empty", name);
 }
 
-kopi_status kopi__gguf_part_settle(struct kopi_gguf_part *part, kopi_error *err)
+kopi_status kopi__gguf_part_check(const struct kopi_gguf_part *part, kopi_error *err)
 {
     if (part->fd < 0) return KOPI_OK;
     struct stat now;
@@ -107,8 +107,15 @@ kopi_status kopi__gguf_part_settle(struct kopi_gguf_part *part, kopi_error *err)
     if (fstat(part->fd, &now)) return kopi__fail(err, KOPI_E_IO, "%s: cannot be examined: %m", part->path);
     if (now.st_size != then->st_size || now.st_mtim.tv_sec != then->st_mtim.tv_sec ||
         now.st_mtim.tv_nsec != then->st_mtim.tv_nsec)
-        return kopi__fail(err, KOPI_E_IO, "%s: was changed while it was being opened", part->path);
-    close(part->fd);
+        return kopi__fail(err, KOPI_E_IO, "%s: was changed while it was in use; start again", part->path);
+    return KOPI_OK;
+}
+
+kopi_status kopi__gguf_part_settle(struct kopi_gguf_part *part, kopi_error *err)
+{
+    kopi_status st = kopi__gguf_part_check(part, err);
+    if (st != KOPI_OK || part->source == KOPI__GGUF_MAPPED) return st;
+    if (part->fd >= 0) close(part->fd);
     part->fd = -1;
     return KOPI_OK;
 }

@@ -14,7 +14,7 @@ struct kopi_gguf_part {
     const uint8_t *data;
     uint64_t size;
     enum kopi_gguf_source source;
-    int fd;                        /* open until kopi__gguf_part_settle, then -1 */
+    int fd;                        /* of a mapping; else open until kopi__gguf_part_settle, then -1 */
     struct stat stat;              /* when it was opened */
     struct kopi_gguf_guard *guard; /* of a mapping */
 };
@@ -25,7 +25,9 @@ kopi_status kopi__gguf_part_open(struct kopi_gguf_part *part, const char *path, 
 /* Bytes of the caller that outlive the part; name stands for the path in messages. */
 kopi_status kopi__gguf_part_lend(struct kopi_gguf_part *part, const void *data, uint64_t size, const char *name,
                                  kopi_error *err);
-/* To be called once the directory is read: KOPI_E_IO if the file changed since it was opened. */
+/* KOPI_E_IO if the file changed in place since it was opened, while its bytes are needed. */
+kopi_status kopi__gguf_part_check(const struct kopi_gguf_part *part, kopi_error *err);
+/* To be called once the directory is read: checks, and closes a file that is not needed any more. */
 kopi_status kopi__gguf_part_settle(struct kopi_gguf_part *part, kopi_error *err);
 void kopi__gguf_part_close(struct kopi_gguf_part *part);
 

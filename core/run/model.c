@@ -62,5 +62,6 @@ kopi_status kopi__model_check_row(const kopi_model *m, const float *row, kopi_er
 kopi_status kopi__model_step(kopi_model *m, const kopi_run *run, kopi_error *err)
 {
     if (atomic_load(m->stop)) return kopi__fail(err, KOPI_E_CANCELLED, "cancelled");
-    return kopi__exec_run(m->exec, run, err);
+    kopi_status s = kopi__exec_run(m->exec, run, err);
+    return s == KOPI_OK ? kopi__gguf_check_unchanged(m->gguf, err) : s;
 }

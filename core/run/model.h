@@ -33,7 +33,8 @@ struct kopi_model {
     struct kopi_speculation *spec; /* NULL: none */
 };
 
-/* Runs one step; the logits of run->outputs are written by the backend. [one thread at a time per model] */
+/* Runs one step; the logits of run->outputs are written by the backend. KOPI_E_IO: the model's file was changed. [one
+ * thread at a time per model] */
 kopi_status kopi__model_step(kopi_model *m, const kopi_run *run, kopi_error *err);
 /* KOPI_E_NONFINITE for a row of logits with a value that is not finite, naming kv.type where F16 may be the reason.
  * [any] */

@@ -1,5 +1,5 @@
 """Malformed model files are refused with one line, within a second and 50 MB: those of ../shared/cases/make_bad_gguf.py where it is
-there, and a tiny model cut off at many places."""
+there, and a tiny model cut off at many places. And a model that is changed while it answers."""
 import os
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from models import TINY, tiny  # noqa: E402
-from report import KOPI, SANITIZED, SETTINGS, SOURCE, check, command, finish, skip  # noqa: E402
+from report import KOPI, PLUGINS, SANITIZED, SETTINGS, SOURCE, check, command, finish, skip  # noqa: E402
 
 CASES = Path(SETTINGS.get("SHARED", SOURCE.parent / "shared")) / "cases" / "make_bad_gguf.py"
 MAX_SECONDS, MAX_MB = 1.0, 50
@@ -58,7 +58,45 @@ def truncations(folder):
     check(code == 0 and text == b"verdict: runs\n", f"{TINY[0]} as a whole", text.decode(errors="replace"))
 
 
+def overwrite(path):
+    with path.open("r+b") as f:
+        f.seek(path.stat().st_size - 4096)
+        f.write(bytes(4096))
+
+
+def replace(path):
+    new = path.with_suffix(".new")
+    new.write_bytes(bytes(path.stat().st_size))
+    new.rename(path)
+
+
+def changes(folder):
+    """Written to in place, a mapped file ends the answer; replaced or removed it does not, nor does one that was copied."""
+    path, config = folder / "changed.gguf", folder / "changed.yaml"
+    config.write_text(f"backend: cpu\nmodels: [{{path: {path}, context: {{size: 100000}}}}]\n")
+    run = ["run", "--raw", "-p", "abc", "--ignore-eos", "--temp", "0"]
+    logits = ["logits", "--ids", ",".join(["5"] * 3000), "--chunk", "1", "-o", folder / "out.npy"]
+    for what, change, args, code in (
+            ("written to", overwrite, [*run, "-n", "100000"], 4), ("written to, logits", overwrite, logits, 4),
+            ("written to, copied", overwrite, [*run, "-n", "1000", "--no-mmap"], 0),
+            ("replaced", replace, [*run, "-n", "1000"], 0), ("removed", Path.unlink, [*run, "-n", "1000"], 0)):
+        path.write_bytes(tiny("llama-gqa-Q4_K_M").read_bytes())
+        os.utime(path, (1, 1))
+        process = subprocess.Popen([KOPI, *map(str, args), "-q", "--plugin-dir", PLUGINS, "--config", config], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if args[0] == "run":
+            process.stdout.read1(1)
+        else:
+            while process.poll() is None and not list(folder.glob(".kopi-*.tmp")):
+                time.sleep(0.005)
+        change(path)
+        error = process.communicate(timeout=60)[1].decode()
+        good = process.returncode == code and (code == 0 or error == f"kopi: {path}: was changed while it was in use; start again\n")
+        check(good, f"a model that is {what} while it answers", f"exit {process.returncode}: {error}")
+    check(not (folder / "out.npy").exists(), "no logits of a changed model are written")
+
+
 with tempfile.TemporaryDirectory() as name:
     bad_cases(Path(name))
     truncations(Path(name))
+    changes(Path(name))
 finish()
