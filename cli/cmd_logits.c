@@ -2,7 +2,10 @@
 #include "commands.h"
 
 #include "base/mem.h"
+#include "base/num.h"
+#include "base/sys.h"
 #include "npy.h"
+#include "run/model.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,17 +20,32 @@ const struct cli_option cli_logits_options[] = {
     {0},
 };
 
+/* A call of n tokens is done in steps of the batch size, so that many rows are all that have to be in memory. */
+static size_t most_rows(const kopi_model *m, size_t n) { return n < m->max_tok ? n : m->max_tok; }
+
+/* NULL after a message. */
+static float *new_rows(size_t n, uint32_t vocab)
+{
+    uint64_t need = (uint64_t)n * vocab * sizeof(float), have = kopi__available_memory();
+    char text[2][40];
+    float *rows = need <= have ? kopi__realloc_array(NULL, n, (size_t)vocab * sizeof *rows) : NULL;
+    if (!rows)
+        cli_error(EXIT_RUN, "the logits of %zu tokens take %s, but %s are available; lower --chunk or --batch-size", n,
+                  kopi__format_bytes(need, text[0], sizeof text[0]), kopi__format_bytes(have, text[1], sizeof text[1]));
+    return rows;
+}
+
 static int compute(kopi_model *m, const int32_t *ids, size_t n, struct npy *out)
 {
     uint32_t vocab = kopi_model_vocab_size(m);
-    size_t step = chunk ? (size_t)chunk : n;
+    size_t step = chunk ? (size_t)chunk : n, most = most_rows(m, step < n ? step : n);
     kopi_error e;
     kopi_cache *cache;
     if (kopi_cache_new(m, &cache, &e) != KOPI_OK) return cli_fail(&e);
-    float *rows = kopi__realloc_array(NULL, step < n ? step : n, (size_t)vocab * sizeof *rows);
-    int code = rows ? 0 : cli_error(EXIT_RUN, "out of memory for the logits of %zu tokens; lower --chunk", step);
-    for (size_t i = 0; i < n && !code; i += step) {
-        size_t k = n - i < step ? n - i : step;
+    float *rows = new_rows(most, vocab);
+    int code = rows ? 0 : EXIT_RUN;
+    for (size_t i = 0, k; i < n && !code; i += k) {
+        k = most_rows(m, step - i % step < n - i ? step - i % step : n - i);
         if (kopi_model_forward(m, cache, ids + i, k, rows, &e) != KOPI_OK) code = cli_fail(&e);
         for (size_t r = 0; r < k && !code; r++) code = npy_row(out, rows + r * vocab, vocab);
         if (!code) cli_progress(NULL, "logits", i + k, n);
