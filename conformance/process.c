@@ -40,6 +40,18 @@ static int entries(const char *path)
     return n;
 }
 
+/* Threads once no more than `most` are left, or after a second: one that was joined is listed until the kernel is done
+ * with it, which takes a while on a busy machine. */
+static int threads_down_to(int most)
+{
+    int n = entries("/proc/self/task");
+    for (int ms = 0; n > most && ms < 1000; ms++) {
+        usleep(1000);
+        n = entries("/proc/self/task");
+    }
+    return n;
+}
+
 void cf_process_look(struct cf_process *p)
 {
     memset(p, 0, sizeof *p);
@@ -64,7 +76,7 @@ const char *cf_process_change(const struct cf_process *before, char *text, size_
             snprintf(text, n, "the handler of signal %d (%s) was changed", s, strsignal(s));
             return text;
         }
-    if (now.threads != before->threads)
+    if (now.threads > before->threads && (now.threads = threads_down_to(before->threads)) > before->threads)
         snprintf(text, n, "%d threads, before it were %d", now.threads, before->threads);
     else if (now.files != before->files)
         snprintf(text, n, "%d open files, before it were %d", now.files, before->files);
