@@ -116,7 +116,7 @@ static enum cf_verdict process_stays(struct cf_env *e, const struct cf_test *t)
     long left;
     (void)t;
     cf_process_look(&first);
-    if (!short_lives(e, 1, &left)) return CF_FAIL;
+    if (!short_lives(e, 1, &left) || !whole_life(e, &left)) return CF_FAIL;
     cf_process_look(&before);
     first.files = before.files; /* the first time may open and start what stays */
     first.threads = before.threads;
