@@ -21,7 +21,8 @@ kopi_status kopi__tokenizer_new(const struct kopi_gguf *g, struct kopi_tokenizer
     kopi_status r = kopi__vocab_load(g, &t->vocab, err);
     if (r == KOPI_OK && t->vocab.bpe) r = kopi__bpe_new(g, &t->vocab, &t->bpe, err);
     if (r == KOPI_OK) r = kopi__vocab_flags(g, &t->vocab, err);
-    if (r == KOPI_OK) r = kopi__specials_new(&t->vocab, &t->specials, err);
+    if (r == KOPI_OK && (r = kopi__specials_new(&t->vocab, &t->specials, err)) == KOPI_E_MODEL)
+        kopi__fail_prefix(err, kopi__gguf_path(g));
     if (r == KOPI_OK) *out = t;
     else kopi__tokenizer_free(t);
     return r;
