@@ -57,7 +57,8 @@ const struct cli_command *cli_command(const char *name, int argc, char **argv);
 int cli_log_open(const char *path, int least);
 void cli_log_error(const char *text);
 struct stat;
-bool cli_log_is(const struct stat *of); /* whether the log goes to this file, by device and inode */
+bool cli_same_file(const struct stat *a, const struct stat *b); /* by device and inode */
+bool cli_log_is(const struct stat *of);                         /* whether the log goes to this file */
 int cli_log_close(void);                /* 0, or EXIT_RUN after a message: lines could not be written */
 /* Parses argv for a command into its options and the configuration. Positional arguments are moved to args. Returns 0
  * or an exit code after a message. */

@@ -187,7 +187,6 @@ static void print_text(const char *s, size_t n)
 
 static void print_value(const struct kopi_gguf_kv *kv)
 {
-    double f = 0;
     char number[40];
     json_t *v = scalar(kv, 0);
     if (kv->type == KOPI_GGUF_ARRAY) {
@@ -195,10 +194,7 @@ static void print_value(const struct kopi_gguf_kv *kv)
     } else if (json_is_string(v)) {
         print_text(json_string_value(v), json_string_length(v));
     } else if (kv->type == KOPI_GGUF_F32 || kv->type == KOPI_GGUF_F64) {
-        kopi__gguf_get_f64(kv, 0, &f);
-        fputs(kv->type == KOPI_GGUF_F32 ? kopi__format_f32((float)f, number, sizeof number)
-                                        : kopi__format_f64(f, number, sizeof number),
-              stdout);
+        fputs(kopi__gguf_number_text(kv, number, sizeof number), stdout);
     } else {
         char *text = json_dumps(v, JSON_ENCODE_ANY);
         printf("%s", text ? text : "?");

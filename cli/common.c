@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
@@ -127,6 +128,11 @@ int cli_print_json(const json_t *all, size_t flags)
 
 int cli_finish_output(void) { return fflush(stdout) == 0 && !ferror(stdout) ? 0 : output_failed(errno); }
 
+bool cli_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 enum { MOST_TEXT = 1 << 30 }; /* bytes that are read as one text; /dev/zero has no end */
 
 char *cli_read_file(const char *path, size_t *n)
@@ -242,8 +248,8 @@ int32_t *cli_parse_ids(const char *text, size_t *n)
         int64_t v;
         snprintf(one, sizeof one, "%.*s", (int)(len < sizeof one ? len : 0), p);
         if (!kopi__parse_i64(one, &v) || v < 0 || v > INT32_MAX) {
-            cli_error(EXIT_USAGE, len ? "\"%.*s\" is not a token id" : "%.*san id is missing beside a comma",
-                      (int)(len < 40 ? len : 40), p);
+            if (len) cli_error(EXIT_USAGE, "\"%.*s\" is not a token id", (int)(len < 40 ? len : 40), p);
+            else cli_error(EXIT_USAGE, "an id is missing beside a comma");
             free(ids);
             return NULL;
         }

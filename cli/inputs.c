@@ -22,7 +22,7 @@ void cli_set_inputs(const struct cli_command *c, const char *config, int n_args,
 static bool is_file(const char *path, const struct stat *of)
 {
     struct stat st;
-    return path && !stat(path, &st) && st.st_dev == of->st_dev && st.st_ino == of->st_ino;
+    return path && !stat(path, &st) && cli_same_file(&st, of);
 }
 
 /* One of the files of a model, which may be split. */

@@ -74,7 +74,7 @@ int cli_log_open(const char *path, int least)
 bool cli_log_is(const struct stat *of)
 {
     struct stat st;
-    return file_name && !fstat(fileno(out), &st) && st.st_dev == of->st_dev && st.st_ino == of->st_ino;
+    return file_name && !fstat(fileno(out), &st) && cli_same_file(&st, of);
 }
 
 int cli_log_close(void)

@@ -9,7 +9,7 @@
 static bool is_stdout(FILE *f)
 {
     struct stat a, b;
-    if (fstat(fileno(f), &a) || fstat(STDOUT_FILENO, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino) return false;
+    if (fstat(fileno(f), &a) || fstat(STDOUT_FILENO, &b) || !cli_same_file(&a, &b)) return false;
     return !S_ISCHR(a.st_mode) || isatty(STDOUT_FILENO);
 }
 

@@ -82,6 +82,8 @@ bool kopi__gguf_get_str(const struct kopi_gguf_kv *kv, uint64_t i, struct kopi_g
 /* Of an entry that is no array. */
 bool kopi__gguf_bool(const struct kopi_gguf_kv *kv, bool *out);
 bool kopi__gguf_str(const struct kopi_gguf_kv *kv, struct kopi_gguf_str *out);
+/* A number of its type, shortest as kopi__format_f32 and kopi__format_f64 write it; "?" if it is none. */
+const char *kopi__gguf_number_text(const struct kopi_gguf_kv *kv, char *buf, size_t n);
 struct kopi_gguf_iter { const uint8_t *p; uint64_t left; };
 struct kopi_gguf_iter kopi__gguf_strings(const struct kopi_gguf_kv *kv); /* kv must hold strings */
 bool kopi__gguf_next(struct kopi_gguf_iter *it, struct kopi_gguf_str *out);

@@ -1,5 +1,6 @@
 #include "gguf/value.h"
 
+#include "base/num.h"
 #include "gguf/cursor.h"
 
 static const struct { const char *name; uint32_t size; } types[KOPI_GGUF_N_TYPES] = {
@@ -124,4 +125,11 @@ bool kopi__gguf_bool(const struct kopi_gguf_kv *kv, bool *out)
 bool kopi__gguf_str(const struct kopi_gguf_kv *kv, struct kopi_gguf_str *out)
 {
     return kv->type != KOPI_GGUF_ARRAY && kopi__gguf_get_str(kv, 0, out);
+}
+
+const char *kopi__gguf_number_text(const struct kopi_gguf_kv *kv, char *buf, size_t n)
+{
+    double v;
+    if (!kopi__gguf_get_f64(kv, 0, &v)) return "?";
+    return kv->elem_type == KOPI_GGUF_F32 ? kopi__format_f32((float)v, buf, n) : kopi__format_f64(v, buf, n);
 }

@@ -69,9 +69,7 @@ double kopi__meta_f64(struct kopi_meta *m, const char *name, double min, double 
         return min;
     }
     if (!(v >= min && v <= max)) {
-        bool single = kv->type == KOPI_GGUF_F32;
-        kopi__meta_fail(m, name, "is %s, allowed are %s to %s",
-                        single ? kopi__format_f32((float)v, a, sizeof a) : kopi__format_f64(v, a, sizeof a),
+        kopi__meta_fail(m, name, "is %s, allowed are %s to %s", kopi__gguf_number_text(kv, a, sizeof a),
                         kopi__format_f64(min, b, sizeof b), kopi__format_f64(max, c, sizeof c));
         return min;
     }
