@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "cli.h"
+#include "outfile.h"
 #include <errno.h>
 #include <locale.h>
 #include <poll.h>
@@ -163,6 +164,19 @@ static void load_history(void)
     history_path = NULL;
 }
 
+/* As a file that was asked for, so that a full disk takes no old line; for its owner alone. */
+static void save_history(void)
+{
+    HistEvent ev;
+    struct outfile file;
+    int code = outfile_open(&file, history_path);
+    if (!code) {
+        fchmod(fileno(file.f), 0600);
+        if (history(history_list, &ev, H_SAVE_FP, file.f) < 0) code = outfile_failed(&file);
+    }
+    outfile_close(&file, code);
+}
+
 void lines_open(void)
 {
     HistEvent ev;
@@ -188,8 +202,7 @@ void lines_open(void)
 
 void lines_close(void)
 {
-    HistEvent ev;
-    if (editor && history_path) history(history_list, &ev, H_SAVE, history_path);
+    if (editor && history_path) save_history();
     if (editor) el_end(editor);
     if (history_list) history_end(history_list);
     free(history_path);
