@@ -32,7 +32,6 @@ class Chat:
             os.environ.pop("VISUAL", None)
             if output:
                 os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)
             os.execv("/bin/sh", ["sh", "-c", shell, "sh", KOPI, "run", "--plugin-dir", PLUGINS, "-b", "cpu", "-m", str(model), "-n", "6", "--temp", "0", *args])
 
     def read(self, seconds=0.05):

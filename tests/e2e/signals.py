@@ -62,8 +62,7 @@ def interrupt_prefill(folder):
     ids = folder / "ids.txt"
     ids.write_text(",".join([test_ids(2000)]))
     for number, times in (signal.SIGINT, 1), (signal.SIGINT, 2), (signal.SIGTERM, 1), (signal.SIGHUP, 1), (signal.SIGHUP, 2):
-        process = start("logits", "-m", MODEL, "-b", "cpu", "-c", 2000, "--chunk", 1, "--ids-file", ids, "-o", out, stdout=subprocess.PIPE,
-                        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+        process = start("logits", "-m", MODEL, "-b", "cpu", "-c", 2000, "--chunk", 1, "--ids-file", ids, "-o", out, stdout=subprocess.PIPE)
         check(wait_until(lambda: list(folder.glob(".kopi-*.tmp"))), "the prompt has begun")
         what = f"{times} x {number.name} in a prompt"
         interrupt(what, process, times, number)

@@ -4,6 +4,7 @@ A script ends with finish(): the last line is "N passed, N failed" (and ", N ski
 reason, and the exit status is 0, 1, or 77 where nothing could be checked.
 """
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,11 @@ KOPI = os.environ.get("KOPI", str(BUILD / "kopi"))
 PLUGINS = SETTINGS.get("PLUGINS", str(BUILD / ".libs"))
 SANITIZED = SETTINGS.get("SANITIZED", "")
 CC = SETTINGS.get("CC", "cc").split()
+
+# A script that runs in the background of a shell, or under nohup, ignores these, and what it starts would inherit that.
+for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 counts = {"passed": 0, "failed": 0, "skipped": 0}
 
