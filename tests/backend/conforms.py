@@ -9,7 +9,7 @@ from report import BUILD, SANITIZED, check, finish, kopi  # noqa: E402
 LIMIT = 600 if SANITIZED else 60  # seconds of a case; a sanitizer is slow, not wrong
 
 for name in "tests/backend/.libs/kopi-fake-device", "tests/backend/.libs/kopi-fake-canonical", "bench/.libs/kopi-kernels-only":
-    done = kopi("backends", "check", BUILD / f"{name}.so", "--time-limit", LIMIT, timeout=10 * LIMIT)
+    done = kopi("backends", "check", BUILD / f"{name}.so", "--time-limit", LIMIT, timeout=5 * LIMIT)
     text = done.stdout.decode()
     faults = text[max(text.find("\nnot ok "), 0):]
     check(done.returncode == 0, f"{name} conforms", (faults + done.stderr.decode())[:2000])
@@ -20,7 +20,7 @@ for name in "tests/backend/.libs/kopi-fake-device", "tests/backend/.libs/kopi-fa
 done = kopi("backends", "check", "cpu-threaded", "--reproduce", "cancel/plan:134757")
 check(done.returncode == 0, "a run without a step can be cancelled", done.stdout.decode()[-1000:])
 
-done = kopi("backends", "check", "cpu-threaded", "--group", "bench", "--time-limit", LIMIT, timeout=10 * LIMIT)
+done = kopi("backends", "check", "cpu-threaded", "--group", "bench", "--time-limit", LIMIT, timeout=5 * LIMIT)
 lines = [line for line in done.stdout.decode().splitlines() if line.startswith(("ok ", "not ok "))]
 timed = [re.search(r"tokens ([0-9.]+) us, one ([0-9.]+) us; reference ([0-9.]+) us, ([0-9.]+) us", line) for line in lines]
 check(done.returncode == 0 and sum(t is not None for t in timed) > 40, "--group bench times the operations", "\n".join(lines)[-1000:])
